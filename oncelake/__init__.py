@@ -1,0 +1,16 @@
+"""oncelake: Kafka into Iceberg, exactly once, with proof."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Kafka", "write"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported on first use: Spark takes a second that errors need not wait."""
+    if name in __all__:
+        from oncelake import stream
+
+        return getattr(stream, name)
+    raise AttributeError(f"module 'oncelake' has no attribute {name!r}")

@@ -1,0 +1,45 @@
+"""The command line: words to calls. Each verb lives in a module of its own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from oncelake.errors import EXIT_CODES, OncelakeError
+
+if TYPE_CHECKING:
+    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    Verbs = argparse._SubParsersAction
+
+VERB_MODULES = ("spec", "run", "status", "audit", "produce", "local", "demo")
+
+
+def parser() -> argparse.ArgumentParser:
+    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+    root = argparse.ArgumentParser(
+        prog="oncelake",
+        description="Kafka into Iceberg, exactly once, with proof.",
+        epilog=f"exit codes:\n{codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs: Verbs = root.add_subparsers(metavar="verb", required=True)
+    for name in VERB_MODULES:
+        importlib.import_module(f"oncelake.cli.{name}").add(verbs)
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        code: int = args.handler(args)
+    except OncelakeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return code

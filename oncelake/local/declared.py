@@ -1,0 +1,82 @@
+"""The declared jars (versions.toml) as frozen values, and as the file that Ivy reads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree as xml
+
+from oncelake.versions import pinned
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One declared jar: Maven's three names of it."""
+
+    organisation: str
+    module: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Every declared jar by set (`spark`, `kafka`), what is left out, what is replaced."""
+
+    sets: Mapping[str, tuple[Jar, ...]]
+    excludes: Mapping[str, tuple[str, ...]]
+    overrides: tuple[Jar, ...]
+
+    def fingerprint(self) -> str:
+        """Names the cache folder: other declarations, another folder."""
+        return hashlib.sha256(module_file(self).encode()).hexdigest()[:16]
+
+
+def declared() -> Declared:
+    return from_versions(pinned())
+
+
+def from_versions(versions: Mapping[str, Any]) -> Declared:
+    return Declared(
+        sets={name: _jars(pins) for name, pins in versions["jars"].items()},
+        excludes={name: tuple(reasons) for name, reasons in versions["excludes"].items()},
+        overrides=_jars(versions["overrides"]),
+    )
+
+
+def _jars(pins: Mapping[str, Any]) -> tuple[Jar, ...]:
+    return tuple(_jar(name, pin["version"]) for name, pin in pins.items())
+
+
+def _jar(name: str, version: str) -> Jar:
+    organisation, module = name.split(":")
+    return Jar(organisation, module, version)
+
+
+def module_file(jars: Declared) -> str:
+    """The text of ivy.xml: one Ivy configuration for each set of jars."""
+    root = xml.Element("ivy-module", version="2.0")
+    xml.SubElement(root, "info", organisation="oncelake", module="jars")
+    configurations = xml.SubElement(root, "configurations")
+    dependencies = xml.SubElement(root, "dependencies")
+    for name, members in jars.sets.items():
+        xml.SubElement(configurations, "conf", name=name)
+        for jar in members:
+            _dependency(dependencies, jar, name)
+    # Ivy wants the excludes after every dependency and the overrides last.
+    for name, left_out in jars.excludes.items():
+        for pattern in left_out:
+            organisation, _, module = pattern.partition(":")
+            only = {"module": module} if module else {}
+            xml.SubElement(dependencies, "exclude", {"org": organisation, **only, "conf": name})
+    for jar in jars.overrides:
+        names = {"org": jar.organisation, "module": jar.module, "rev": jar.version}
+        xml.SubElement(dependencies, "override", names)
+    xml.indent(root)
+    return xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _dependency(dependencies: xml.Element, jar: Jar, configuration: str) -> None:
+    names = {"org": jar.organisation, "name": jar.module, "rev": jar.version}
+    xml.SubElement(dependencies, "dependency", {**names, "conf": f"{configuration}->default"})
