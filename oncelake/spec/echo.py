@@ -1,0 +1,62 @@
+"""A spec as a person may see it: normalised, every default spelled out, secrets as ***.
+
+The echo of a spec without secrets is itself a spec, and reads back as the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from oncelake.spec.scalars import duration_text
+from oncelake.spec.secrets import shown
+from oncelake.spec.values import PipelineSpec
+
+
+def echo(spec: PipelineSpec) -> dict[str, Any]:
+    """The spec under the keys of pipeline.yaml, ready for JSON."""
+    return {
+        "pipeline": shown(spec.name),
+        "source": {
+            "bootstrap": shown(spec.source.bootstrap),
+            "topic": shown(spec.source.topic),
+            "start": shown(spec.source.start),
+            "options": _map(spec.source.options),
+        },
+        "decode": {"format": shown(spec.decode.format), "schema": shown(spec.decode.location)},
+        "table": {
+            "name": shown(spec.table.name),
+            "quarantine": shown(spec.table.quarantine),
+            "partition_by": [shown(entry) for entry in spec.table.partition_by],
+            "properties": _map(spec.table.properties),
+        },
+        "mode": shown(spec.mode),
+        "trigger": duration_text(spec.trigger_seconds),
+        "limits": {
+            "max_offsets": spec.limits.max_offsets,
+            "min_partitions": spec.limits.min_partitions,
+        },
+        "checkpoint": shown(spec.checkpoint),
+        "catalog": {
+            "type": shown(spec.catalog.type),
+            "uri": shown(spec.catalog.uri) or None,
+            "warehouse": shown(spec.catalog.warehouse) or None,
+            "properties": _map(spec.catalog.properties),
+        },
+        "spark": {
+            "master": shown(spec.spark.master) if spec.spark.master else None,
+            "settings": _map(spec.spark.settings),
+        },
+        "log_level": shown(spec.log_level),
+    }
+
+
+def echo_yaml(spec: PipelineSpec) -> str:
+    """The echo as the text of a pipeline.yaml."""
+    return yaml.safe_dump(echo(spec), sort_keys=False, allow_unicode=True, width=100)
+
+
+def _map(settings: Mapping[str, str]) -> dict[str, str]:
+    return {key: shown(value) for key, value in sorted(settings.items())}

@@ -1,0 +1,95 @@
+"""pipeline.yaml → PipelineSpec: every problem is found in one reading.
+
+    text → YAML with lines → sections, overridden by the environment → frozen values
+
+Pure but for reading the spec and its schema file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from oncelake.spec import scalars, sections
+from oncelake.spec.document import Page, compose
+from oncelake.spec.environment import overrides
+from oncelake.spec.files import NotThere, decoded, read_bytes
+from oncelake.spec.keys import SECTIONS, TOP
+from oncelake.spec.problems import Notes, Problem, Refused, error_of
+from oncelake.spec.section import Section
+from oncelake.spec.values import DEFAULT_LOG_LEVEL, DEFAULT_TRIGGER_SECONDS, PipelineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A spec that is right, and what its writer should know all the same."""
+
+    spec: PipelineSpec
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What came of reading a file: a spec if there were no problems."""
+
+    spec: PipelineSpec | None
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+def read_spec(path: Path, environ: Mapping[str, str]) -> Reading:
+    """The spec in `path`, overridden by `environ`; SpecError names all problems at once."""
+    found = examine(path, environ)
+    if found.spec is None:
+        raise error_of(str(path), found.problems)
+    return Reading(found.spec, tuple(str(warning) for warning in found.warnings))
+
+
+def examine(path: Path, environ: Mapping[str, str]) -> Examination:
+    """Like `read_spec`, with the problems as values."""
+    try:
+        data = read_bytes(path)
+    except Refused as reason:
+        hint = f"; `oncelake init {path}` writes one" if isinstance(reason, NotThere) else ""
+        return Examination(None, (Problem(str(path), None, f"{reason}{hint}"),))
+    return examine_bytes(data, path, environ)
+
+
+def examine_bytes(data: bytes, path: Path, environ: Mapping[str, str]) -> Examination:
+    """Examine `data` as the contents of `path`, which need not exist."""
+    notes = Notes(str(path))
+    spec = None
+    try:
+        node = compose(decoded(data), notes)
+    except Refused as reason:
+        notes.problem(None, str(reason))
+    else:
+        if node is not None:
+            page = Page(notes, environ, overrides(environ, notes))
+            spec = _pipeline(Section(page, "", node, TOP), path.absolute().parent)
+    problems = notes.sorted_problems()
+    return Examination(None if problems else spec, problems, tuple(notes.warnings))
+
+
+def _pipeline(top: Section, folder: Path) -> PipelineSpec:
+    """The whole spec; where a problem was noted on the way, a value in it is a stand-in."""
+    decode, columns = sections.decode(_inner(top, "decode"), folder)
+    table = sections.table(_inner(top, "table"), columns)
+    return PipelineSpec(
+        name=top.text("pipeline", scalars.pipeline_name, required=True),
+        source=sections.source(_inner(top, "source")),
+        decode=decode,
+        table=table,
+        mode=top.text("mode", scalars.mode, "append"),
+        trigger_seconds=top.parsed("trigger", scalars.trigger_seconds, DEFAULT_TRIGGER_SECONDS),
+        limits=sections.limits(_inner(top, "limits")),
+        checkpoint=top.text("checkpoint", scalars.location(folder), required=True),
+        catalog=sections.catalog(_inner(top, "catalog"), folder),
+        spark=sections.spark(_inner(top, "spark"), table.catalog),
+        log_level=top.text("log_level", scalars.log_level, DEFAULT_LOG_LEVEL),
+    )
+
+
+def _inner(top: Section, name: str) -> Section:
+    return Section(top.page, name, top.nodes.get(name), SECTIONS[name])

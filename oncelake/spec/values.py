@@ -1,0 +1,146 @@
+"""The frozen values of a spec. Their `repr` is safe to log: secrets show as ***."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from oncelake.spec.secrets import Secret, guarded, shown
+
+DEFAULT_TRIGGER_SECONDS = 30.0
+DEFAULT_LOG_LEVEL = "WARN"
+QUARANTINE_SUFFIX = "_quarantine"
+
+
+class Settings(Mapping[str, str]):
+    """An immutable map of free settings; those whose key looks secret show as ***."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, str] | None = None) -> None:
+        self._items = {key: guarded(key, value) for key, value in (items or {}).items()}
+
+    def __getitem__(self, key: str) -> str:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+class _Guarded:
+    """Turns texts that carry secrets, and maps, into their safe kinds on construction."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, each.name)
+            if isinstance(value, str):
+                object.__setattr__(self, each.name, guarded(each.name, value))
+            elif isinstance(value, Mapping):
+                object.__setattr__(self, each.name, Settings(value))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec(_Guarded):
+    """One topic. `options` are further Kafka client settings, without Spark's `kafka.` prefix."""
+
+    bootstrap: str
+    topic: str
+    start: str = "earliest"
+    options: Mapping[str, str] = field(default_factory=Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeSpec(_Guarded):
+    """How a value becomes columns. `schema` is the JSON text of `schema_file`, checked.
+
+    `location` is the file's path as it may be shown.
+    """
+
+    format: str
+    schema_file: Path = field(repr=False)
+    schema: str = field(repr=False)
+    location: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.location:
+            object.__setattr__(self, "location", str(self.schema_file))
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec(_Guarded):
+    """`catalog.namespace.table`; `partition_by` as in SQL's PARTITIONED BY."""
+
+    name: str
+    quarantine: str = ""
+    partition_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        if not self.quarantine:
+            object.__setattr__(self, "quarantine", _suffixed(self.name, QUARANTINE_SUFFIX))
+        _Guarded.__post_init__(self)
+
+    @property
+    def catalog(self) -> str:
+        return self.name.split(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSpec:
+    """How much a batch may read, and in how many pieces; None: Spark decides."""
+
+    max_offsets: int | None = None
+    min_partitions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSpec(_Guarded):
+    """`uri` and `warehouse` are empty where the type does not need them and none was given."""
+
+    type: str
+    uri: str = ""
+    warehouse: str = ""
+    properties: Mapping[str, str] = field(default_factory=Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSpec(_Guarded):
+    """`master` None: what spark-submit gives, else local[*]."""
+
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=Settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSpec(_Guarded):
+    """Everything a run needs to know, checked."""
+
+    name: str
+    source: SourceSpec
+    decode: DecodeSpec
+    table: TableSpec
+    mode: str = "append"
+    trigger_seconds: float = DEFAULT_TRIGGER_SECONDS
+    limits: LimitsSpec = LimitsSpec()
+    checkpoint: str
+    catalog: CatalogSpec
+    spark: SparkSpec = field(default_factory=SparkSpec)
+    log_level: str = DEFAULT_LOG_LEVEL
+
+
+def _suffixed(name: str, suffix: str) -> str:
+    return (
+        Secret(name + suffix, shown(name) + suffix) if isinstance(name, Secret) else name + suffix
+    )

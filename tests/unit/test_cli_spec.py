@@ -1,0 +1,164 @@
+"""`init`, `check` and `show` as a person types them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from oncelake.cli import spec as verbs_of_spec
+from oncelake.errors import KafkaUnreachable, OncelakeError, SpecError
+from oncelake.spec import PipelineSpec, read_spec
+from oncelake.spec.environment import LONG_NAMES, SHORT_NAMES
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in (*LONG_NAMES, *SHORT_NAMES):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def oncelake(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    verbs_of_spec.add(parser.add_subparsers(required=True))
+    args = parser.parse_args(words)
+    code: int = args.handler(args)
+    return code
+
+
+def test_init_writes_a_spec_that_passes_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert oncelake("init") == 0
+    assert "next: oncelake check pipeline.yaml" in capsys.readouterr().out
+    assert oncelake("check", "pipeline.yaml") == 0
+    out = capsys.readouterr().out
+    assert all(line.startswith("ok ") for line in out.splitlines())
+    assert "demo.news.articles_raw, partitioned by days(published_at)" in out
+
+
+def test_the_examples_in_the_comments_can_be_used(tmp_path: Path) -> None:
+    oncelake("init")
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(re.sub(r"(?m)^  # (?!A column)", "  ", file.read_text()))
+    spec = read_spec(file, {"KAFKA_PASSWORD": "p", "CATALOG_PASSWORD": "c"}).spec
+    jaas = spec.source.options["sasl.jaas.config"]
+    assert jaas.endswith('required username="reader" password="p";')
+    assert spec.catalog.properties["jdbc.password"] == "c"
+    assert spec.limits.max_offsets == 10000
+    assert spec.spark.settings["spark.driver.memory"] == "4g"
+
+
+def test_init_writes_the_articles_example(tmp_path: Path) -> None:
+    oncelake("init")
+    spec = read_spec(tmp_path / "pipeline.yaml", {}).spec
+    assert spec.source.bootstrap == "localhost:9092"
+    assert spec.source.topic == "articles.raw.v1"
+    assert spec.catalog.uri == f"jdbc:sqlite:{tmp_path}/.oncelake/catalog.db"
+    assert spec.checkpoint == f"{tmp_path}/.oncelake/checkpoints/articles"
+    fields = json.loads((tmp_path / "article.avsc").read_text())["fields"]
+    assert [field["name"] for field in fields] == [
+        "id",
+        "title",
+        "body",
+        "source",
+        "url",
+        "published_at",
+    ]
+
+
+def test_a_spec_of_another_name_shares_the_schema(tmp_path: Path) -> None:
+    oncelake("init")
+    assert oncelake("init", "second.yaml") == 0
+    assert "oncelake check second.yaml" in (tmp_path / "second.yaml").read_text()
+
+
+@pytest.mark.parametrize("taken", ["pipeline.yaml", "article.avsc"])
+def test_init_overwrites_nothing_unless_forced(tmp_path: Path, taken: str) -> None:
+    (tmp_path / taken).write_text("mine")
+    with pytest.raises(SpecError, match=f"{taken} is there already"):
+        oncelake("init")
+    assert [path.name for path in tmp_path.iterdir()] == [taken]
+    assert (tmp_path / taken).read_text() == "mine"
+    assert oncelake("init", "--force") == 0
+    assert (tmp_path / taken).read_text() != "mine"
+
+
+def test_init_into_a_missing_folder_says_so() -> None:
+    with pytest.raises(SpecError, match=r"none/pipeline.yaml cannot be written: No such file"):
+        oncelake("init", "none/pipeline.yaml")
+
+
+def test_check_raises_every_problem(tmp_path: Path) -> None:
+    oncelake("init")
+    wrong = (tmp_path / "pipeline.yaml").read_text().replace("trigger:", "tirgger:")
+    (tmp_path / "pipeline.yaml").write_text(wrong.replace("mode: append", "mode: upsert"))
+    with pytest.raises(SpecError) as caught:
+        oncelake("check", "pipeline.yaml")
+    assert caught.value.exit_code == 2
+    assert "unknown key 'tirgger' in the spec; did you mean 'trigger'?" in str(caught.value)
+    assert "mode 'upsert' is not in this version" in str(caught.value)
+
+
+def test_check_gives_problems_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pipeline.yaml").write_text("- a\n")
+    assert oncelake("check", "pipeline.yaml", "--json") == 2
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is False
+    assert [problem["text"] for problem in report["problems"]] == [
+        "must hold keys and values at the top"
+    ]
+
+
+def test_check_gives_a_right_spec_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    oncelake("init")
+    capsys.readouterr()
+    assert oncelake("check", "pipeline.yaml", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], report["problems"], report["live"]) == (True, [], {})
+
+
+def test_warnings_go_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    oncelake("init")
+    file = tmp_path / "pipeline.yaml"
+    text = file.read_text().replace("  options: ", "  options: {failOnDataLoss: true}")
+    file.write_text(text)
+    capsys.readouterr()
+    assert oncelake("show", "pipeline.yaml", "--json") == 0
+    printed = capsys.readouterr()
+    assert printed.err.startswith("warning: pipeline.yaml:")
+    assert json.loads(printed.out)["source"]["options"] == {}
+
+
+def test_show_echoes_yaml_and_json_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    oncelake("init")
+    capsys.readouterr()
+    oncelake("show", "pipeline.yaml")
+    as_yaml = yaml.safe_load(capsys.readouterr().out)
+    oncelake("show", "pipeline.yaml", "--json")
+    assert json.loads(capsys.readouterr().out) == as_yaml
+    assert as_yaml["table"]["quarantine"] == "demo.news.articles_raw_quarantine"
+
+
+def test_show_hears_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    oncelake("init")
+    capsys.readouterr()
+    monkeypatch.setenv("KAFKA_TOPIC", "from.outside")
+    oncelake("show", "pipeline.yaml", "--json")
+    assert json.loads(capsys.readouterr().out)["source"]["topic"] == "from.outside"
+
+
+def test_a_live_check_that_fails_does_not_hide_the_next(tmp_path: Path) -> None:
+    def unreachable(spec: PipelineSpec) -> str:
+        raise KafkaUnreachable(f"no broker at {spec.source.bootstrap}")
+
+    oncelake("init")
+    spec = read_spec(tmp_path / "pipeline.yaml", {}).spec
+    answers = verbs_of_spec.ask(spec, {"kafka": unreachable, "catalog": lambda spec: "answers"})
+    assert isinstance(answers["kafka"], OncelakeError)
+    assert answers["catalog"] == "answers"
