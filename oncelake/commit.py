@@ -1,0 +1,196 @@
+"""The protocol: how one batch becomes one commit, whatever is killed in between.
+
+1. Claim    Raise the generation by an empty append: older runs are fenced from here on.
+2. Finish   Publish what progress names as pending for the side tables.
+3. Place    Compare the batch with progress: skip, write, trim, or stop at a gap.
+4. Stage    Write data files; nothing is visible.
+5. Publish  One conditional commit on main: files, stamp and progress.
+6. Settle   Whatever was answered, look the attempt up; then let the side tables follow.
+
+Main decides and the side tables follow, so nothing is decided twice.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from threading import Event
+
+from oncelake import follow, ledger
+from oncelake.errors import CommitUnknown, OncelakeError, TransientError
+from oncelake.lake import LakeTable, Publication, Staged, Unanswered
+from oncelake.model import Counts, Origin, Pending, Progress, Ranges, Stamp, TopicPartition
+
+
+class Step(Enum):
+    CLAIM = "claim"
+    FINISH = "finish"
+    PLACE = "place"
+    STAGE = "stage"
+    PUBLISH = "publish"
+    SETTLE = "settle"
+
+
+OnStep = Callable[[str, Step], None]
+BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A batch's staged files, for main and for side tables by name, and its counts."""
+
+    main: Staged
+    counts: Counts
+    sides: Mapping[str, Staged]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a batch: written, trimmed or skipped."""
+
+    kind: str
+    ranges: Ranges
+    counts: Counts
+    progress: Progress
+
+
+Stager = Callable[[ledger.Placement], Staging]
+
+
+class Committer:
+    """The protocol for one run of one pipeline on one main table and its side tables."""
+
+    def __init__(self, pipeline: str, main: LakeTable, sides: Mapping[str, LakeTable],
+                 on_step: OnStep = lambda when, step: None) -> None:  # fmt: skip
+        self._pipeline = pipeline
+        self._main = main
+        self._sides = sides
+        self._on_step = on_step
+        self._generation = 0
+        self._followed = 0
+
+    @property
+    def table(self) -> str:
+        return self._main.name
+
+    def claim(self, origin: Origin, starts: Mapping[TopicPartition, int]) -> Progress:
+        """Step 1: from here on this run, and no older one, may write."""
+        with self._step(Step.CLAIM):
+            for pause in (*BACK_OFF_SECONDS, None):
+                view = ledger.look(self._main, self._pipeline)
+                ledger.refuse_same_topic_twice(self._main, self._pipeline, origin)
+                attempt = str(uuid.uuid4())
+                stamp, progress = ledger.claim(view, self._pipeline, origin, starts, attempt)
+                error = self._publish(view, stamp, progress, Staged())
+                if error is None or self._look_up(view, attempt)[0]:
+                    self._generation = progress.generation
+                    return progress
+                # Another run claimed in between: read what it left, and claim after it.
+                _wait(pause, error, f"claiming {self._main.name}")
+        raise AssertionError("unreachable: the last pause raises")
+
+    def commit(self, ranges: Ranges, stage: Stager) -> Outcome:
+        """Steps 2 to 6 for one batch. An exception means that main does not hold the batch."""
+        view = ledger.look(self._main, self._pipeline)
+        progress = _claimed(view)
+        with self._step(Step.FINISH):
+            self._follow(progress)
+        with self._step(Step.PLACE):
+            placement = ledger.place(progress, self._generation, ranges)
+        if not placement.todo:
+            return Outcome(placement.outcome, placement.ranges, Counts(), progress)
+        with self._step(Step.STAGE):
+            staging = stage(placement)
+        attempt = str(uuid.uuid4())
+        stamp = ledger.batch_stamp(progress, placement.todo, staging.counts, attempt)
+        landed = progress.after(stamp, self._pending(staging, stamp))
+        for pause in (*BACK_OFF_SECONDS, None):
+            with self._step(Step.PUBLISH):
+                error = self._publish(view, stamp, landed, staging.main)
+            with self._step(Step.SETTLE):
+                if error is None or self._settled(view, attempt):
+                    self._follow(landed)
+                    return Outcome(placement.outcome, placement.todo, staging.counts, landed)
+            _wait(pause, error, f"committing to {self._main.name}")
+        raise AssertionError("unreachable: the last pause raises")
+
+    def require_ownership(self) -> None:
+        """Raise Fenced if a newer run owns the pipeline."""
+        progress = _claimed(ledger.look(self._main, self._pipeline))
+        if progress.generation != self._generation:
+            raise ledger.fenced(progress, self._generation)
+
+    def finish(self) -> None:
+        """Step 2 on its own: a run may end without a further batch."""
+        with self._step(Step.FINISH):
+            self._follow(_claimed(ledger.look(self._main, self._pipeline)))
+
+    def _publish(self, view: ledger.View, stamp: Stamp, progress: Progress,
+                 staged: Staged) -> Unanswered | None:  # fmt: skip
+        key = ledger.progress_key(self._pipeline)
+        publication = Publication(
+            stamp=stamp.to_text(),
+            properties={key: progress.to_text()},
+            guard=ledger.guard(view, key, stamp.attempt),
+            files=staged.files,
+        )
+        try:
+            self._main.publish(publication)
+        except Unanswered as error:
+            return error
+        return None
+
+    def _settled(self, view: ledger.View, attempt: str) -> bool:
+        """True: landed. False: try again. Raises where somebody else moved progress."""
+        landed, now = self._look_up(view, attempt)
+        if not landed and now.text != view.text:
+            raise ledger.fenced(_claimed(now), self._generation)
+        return landed
+
+    def _look_up(self, view: ledger.View, attempt: str) -> tuple[bool, ledger.View]:
+        for pause in (*BACK_OFF_SECONDS, None):
+            try:
+                now = ledger.look(self._main, self._pipeline)
+                return ledger.has_landed(self._main, view, attempt), now
+            except TransientError as error:
+                if pause is None:
+                    raise CommitUnknown(
+                        f"{self._main.name}: attempt {attempt} may or may not have landed, and "
+                        "the catalog cannot be asked. Nothing is lost: run again when it is back, "
+                        f"the table then tells. Cause: {error}"
+                    ) from error
+                Event().wait(pause)
+        raise AssertionError("unreachable: the last pause raises")
+
+    def _pending(self, staging: Staging, stamp: Stamp) -> Iterator[Pending]:
+        for name, staged in staging.sides.items():
+            if staged.files:
+                files = self._sides[name].files_to_text(staged.files)
+                yield Pending(name, stamp.sequence, stamp.attempt, files, staged.rows)
+
+    def _follow(self, progress: Progress) -> None:
+        for pending in progress.pending:
+            if pending.sequence > self._followed:
+                follow.publish(self._sides[pending.table], progress, pending)
+        self._followed = progress.sequence
+
+    @contextmanager
+    def _step(self, step: Step) -> Iterator[None]:
+        self._on_step("before", step)
+        yield
+        self._on_step("after", step)
+
+
+def _claimed(view: ledger.View) -> Progress:
+    if view.progress is None:
+        raise OncelakeError("the pipeline has no progress in the table: claim it first")
+    return view.progress
+
+
+def _wait(pause: float | None, error: Exception | None, doing: str) -> None:
+    if pause is None:
+        raise TransientError(f"{doing} failed again and again; last answer: {error}") from error
+    Event().wait(pause)

@@ -1,0 +1,71 @@
+"""Side tables follow main: publish there what main has decided, once.
+
+A side table remembers how far it has followed in a property set in the same commit. Sequences
+only grow, so neither a second try nor a driver that woke up late can publish twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from threading import Event
+
+from oncelake.errors import TransientError
+from oncelake.lake import Ancestor, Guard, LakeTable, Publication, Unanswered
+from oncelake.ledger import AlreadyLanded
+from oncelake.model import FOLLOWED_PREFIX, Counts, Pending, Progress, Stamp, compact
+
+BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0)
+
+
+def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
+    """Add the pending files to their table unless it has followed that far already."""
+    key = FOLLOWED_PREFIX + progress.pipeline
+    publication = Publication(
+        stamp=_stamp(progress, pending).to_text(),
+        properties={key: compact({"sequence": pending.sequence, "attempt": pending.attempt})},
+        guard=_guard(key, pending),
+        files=side.files_from_text(pending.files),
+    )
+    error: Unanswered | None = None
+    for pause in (0.0, *BACK_OFF_SECONDS):
+        Event().wait(pause)
+        side.refresh()
+        if _followed(side.properties(), key) >= pending.sequence:
+            return None
+        try:
+            return side.publish(publication)
+        except Unanswered as failure:
+            # The next look at the table decides.
+            error = failure
+    raise TransientError(
+        f"{side.name}: could not publish {pending.rows} rows that main has decided (sequence "
+        f"{pending.sequence}). They are kept in main's progress and will be published by the "
+        f"next run. Last answer: {error}"
+    ) from error
+
+
+def _stamp(progress: Progress, pending: Pending) -> Stamp:
+    return Stamp(
+        kind="follow",
+        pipeline=progress.pipeline,
+        generation=progress.generation,
+        sequence=pending.sequence,
+        attempt=pending.attempt,
+        origin=progress.origin,
+        counts=Counts(read=pending.rows, quarantined=pending.rows),
+    )
+
+
+def _guard(key: str, pending: Pending) -> Guard:
+    def holds(base: Mapping[str, str], ancestors: Iterator[Ancestor]) -> bool:
+        if _followed(base, key) >= pending.sequence:
+            raise AlreadyLanded(pending.attempt)
+        return True
+
+    return holds
+
+
+def _followed(properties: Mapping[str, str], key: str) -> int:
+    text = properties.get(key)
+    return 0 if text is None else int(json.loads(text)["sequence"])

@@ -1,0 +1,242 @@
+"""The protocol under random schedules: never a gap, never an overlap, never a row unaccounted.
+
+Two drivers write one pipeline into one table. A schedule is a list of moves: a driver starts
+(claims), writes a batch that continues, replays or re-plans what Spark has logged, loses its
+checkpoint, crashes between any two steps, or is overtaken at any step by the other one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from oncelake.commit import Committer, Staging, Step
+from oncelake.errors import Fenced, Gap, TransientError
+from oncelake.lake import Staged
+from oncelake.ledger import Placement, progress_key
+from oncelake.model import Counts, Origin, Progress, Span, Stamp, TopicPartition
+from tests.unit.memory_lake import MemoryFile, MemoryTable
+
+PARTITIONS = 3
+BAD_EVERY = 5
+ORIGIN = Origin("cluster", {"t": "topic-id"})
+POINTS = [(when, step) for step in Step for when in ("before", "after")]
+SCHEDULES = 10_000
+
+
+class Crash(BaseException):
+    """kill -9: nothing after it runs."""
+
+
+@dataclass(frozen=True)
+class Move:
+    driver: int
+    kind: str
+    sizes: tuple[int, ...] = ()
+    crash_at: tuple[str, Step] | None = None
+    overtaken_at: tuple[str, Step] | None = None
+    fault: str = "none"
+
+
+class Driver:
+    """A run of the pipeline: its committer, and Spark's idea of where it stands."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.world, self.number = world, number
+        self.main, self.side = world.main.another_client(), world.side.another_client()
+        self.logged = [0] * PARTITIONS
+        self.committer: Committer | None = None
+        self.move: Move | None = None
+
+    def play(self, move: Move) -> None:
+        self.move = move
+        try:
+            if move.kind == "start":
+                self.start()
+            elif move.kind == "lose-checkpoint":
+                self.logged = self.world.positions()
+                self.committer = None
+            elif move.kind == "restore-checkpoint":
+                self.logged = [max(0, p - 7) for p in self.logged]
+            elif self.committer is not None:
+                self.write(move)
+        except (Crash, Fenced, Gap, TransientError) as end:
+            self.world.ends.append(type(end).__name__)
+            self.committer = None
+        finally:
+            self.move = None
+
+    def start(self) -> None:
+        committer = Committer("p", self.main, {"side": self.side}, self.on_step)
+        committer.claim(ORIGIN, {TopicPartition("t", p): 0 for p in range(PARTITIONS)})
+        committer.finish()
+        self.committer = committer
+
+    def write(self, move: Move) -> None:
+        ends = [start + size for start, size in zip(self.logged, move.sizes, strict=True)]
+        ranges = {
+            TopicPartition("t", p): Span(start, end)
+            for p, (start, end) in enumerate(zip(self.logged, ends, strict=True))
+        }
+        self.main.faults.lose_answer = move.fault == "lose-answer"
+        self.main.faults.fail_cleanly = move.fault == "fail-cleanly"
+        table = {"slip-in": self.main, "slip-in-side": self.side}.get(move.fault)
+        if table is not None:
+            table.faults.slip_in = lambda: self.world.other(self).play(Move(0, "start"))
+        assert self.committer is not None
+        self.committer.commit(ranges, stage)
+        self.logged = ends
+
+    def on_step(self, when: str, step: Step) -> None:
+        move = self.move
+        if move is None:
+            return
+        if move.overtaken_at == (when, step):
+            other = self.world.other(self)
+            other.play(Move(0, "start"))
+            other.play(Move(0, "write", sizes=(2,) * PARTITIONS))
+        if move.crash_at == (when, step):
+            raise Crash
+
+
+class World:
+    def __init__(self) -> None:
+        self.main, self.side = MemoryTable("main"), MemoryTable("side")
+        self.drivers = [Driver(self, 0), Driver(self, 1)]
+        self.ends: list[str] = []
+
+    def other(self, driver: Driver) -> Driver:
+        return self.drivers[1 - driver.number]
+
+    def progress(self) -> Progress | None:
+        text = self.main.shared.current.properties.get(progress_key("p"))
+        return None if text is None else Progress.from_text(text)
+
+    def positions(self) -> list[int]:
+        progress = self.progress()
+        at = progress.next_offset if progress else lambda tp: 0
+        return [at(TopicPartition("t", p)) for p in range(PARTITIONS)]
+
+
+def stage(placement: Placement) -> Staging:
+    """Every offset of the ranges is a row; every fifth one is bad."""
+    rows = [(tp.partition, o) for tp, s in placement.todo.items() for o in range(s.start, s.end)]
+    good = tuple(row for row in rows if row[1] % BAD_EVERY)
+    bad = tuple(row for row in rows if row[1] % BAD_EVERY == 0)
+    counts = Counts(read=len(rows), written=len(good), quarantined=len(bad))
+    side = Staged((MemoryFile(bad),)) if bad else Staged()
+    return Staging(Staged((MemoryFile(good),)), counts, {"side": side})
+
+
+def check(world: World) -> None:
+    """The laws, from the tables alone."""
+    progress = world.progress()
+    if progress is None:
+        return
+    dealt = {(p, o) for p, end in enumerate(world.positions()) for o in range(end)}
+    main, side = world.main.shared.current.rows, world.side.shared.current.rows
+    assert sorted(main) == sorted(row for row in dealt if row[1] % BAD_EVERY), "lost or doubled"
+    pending = {
+        tuple(row)
+        for p in progress.pending
+        if p.sequence > _followed(world)
+        for f in world.side.files_from_text(p.files)
+        for row in f.rows
+    }
+    assert sorted((*side, *pending)) == sorted(row for row in dealt if row[1] % BAD_EVERY == 0)
+    assert progress.totals.read == len(dealt)
+    assert progress.totals.balanced
+    stamps = [Stamp.from_text(a.stamp) for a in world.main.shared.current.history if a.stamp]
+    assert [s.sequence for s in stamps] == list(range(1, len(stamps) + 1))
+    assert [s.previous for s in stamps] == ["", *(s.digest for s in stamps[:-1])]
+
+
+def _followed(world: World) -> int:
+    from oncelake.follow import _followed as followed
+
+    return followed(world.side.shared.current.properties, "oncelake.followed.p")
+
+
+points = st.one_of(st.none(), st.sampled_from(POINTS))
+sizes = st.tuples(*[st.integers(0, 9)] * PARTITIONS)
+starts = st.builds(Move, st.integers(0, 1), st.just("start"), crash_at=points, overtaken_at=points)
+writes = st.builds(
+    Move,
+    st.integers(0, 1),
+    st.just("write"),
+    sizes,
+    points,
+    points,
+    st.sampled_from(["none", "none", "lose-answer", "fail-cleanly", "slip-in", "slip-in-side"]),
+)
+losses = st.builds(
+    Move, st.integers(0, 1), st.sampled_from(["lose-checkpoint", "restore-checkpoint"])
+)
+schedules = st.lists(st.one_of(starts, writes, writes, writes, losses), min_size=2, max_size=14)
+
+
+@pytest.fixture(autouse=True)
+def _no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oncelake.commit.BACK_OFF_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("oncelake.follow.BACK_OFF_SECONDS", (0.0, 0.0))
+
+
+@settings(
+    max_examples=SCHEDULES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(schedules)
+@example([Move(0, "start"), Move(0, "write", (9, 9, 9), overtaken_at=("before", Step.PUBLISH))])
+@example([Move(0, "start"), Move(0, "write", (9, 9, 9), fault="lose-answer")])
+def test_no_schedule_loses_or_doubles_a_row(moves: list[Move]) -> None:
+    world = World()
+    for move in moves:
+        world.drivers[move.driver].play(move)
+        check(world)
+    heal(world)
+
+
+def heal(world: World) -> None:
+    """After everything, one fresh run brings the rest in, and nothing twice."""
+    survivor = Driver(world, 0)
+    survivor.play(Move(0, "start"))
+    survivor.logged = world.positions()
+    survivor.play(Move(0, "write", (3, 3, 3)))
+    check(world)
+    assert survivor.committer is not None, world.ends
+    assert survivor.logged == world.positions()
+    progress = world.progress()
+    assert progress is not None
+    assert all(p.sequence <= _followed(world) for p in progress.pending)
+
+
+@pytest.mark.parametrize("fault", ["lose-answer", "fail-cleanly"])
+def test_an_answer_that_says_nothing_is_settled_by_looking_the_attempt_up(fault: str) -> None:
+    world = World()
+    world.drivers[0].play(Move(0, "start"))
+    world.drivers[0].play(Move(0, "write", (5, 5, 5), fault=fault))
+    assert world.ends == []
+    assert world.positions() == [5, 5, 5]
+    check(world)
+
+
+def test_two_drivers_that_finish_the_same_pending_files_publish_them_once() -> None:
+    world = World()
+    world.drivers[0].play(Move(0, "start"))
+    world.drivers[0].play(Move(0, "write", (5, 5, 5), fault="slip-in-side"))
+    check(world)
+
+
+def test_a_zombie_is_fenced_when_it_would_only_skip() -> None:
+    world = World()
+    zombie, fresh = world.drivers
+    zombie.play(Move(0, "start"))
+    fresh.play(Move(1, "start"))
+    fresh.play(Move(1, "write", (5, 5, 5)))
+    zombie.play(Move(0, "write", (5, 5, 5)))
+    assert world.ends == ["Fenced"]
+    check(world)
