@@ -1,0 +1,62 @@
+"""Bytes to columns: what decodes becomes a record, the rest a reason, and no row is dropped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.types import StructType
+
+from oncelake.spec import DecodeSpec
+
+RECORD = "record"
+REASON = "reason"
+
+
+def decode(rows: DataFrame, spec: DecodeSpec) -> DataFrame:
+    """Kafka's columns, plus `record` and, where that could not be had, `reason`."""
+    envelope = from_avro(F.col("value"), _in_an_envelope(spec.schema), {"mode": "PERMISSIVE"})
+    decoded = rows.withColumn(RECORD, envelope["record"])
+    name = json.loads(spec.schema)["name"]
+    return decoded.withColumn(REASON, _reason(name, _strings(json.loads(spec.schema))))
+
+
+def record_schema(spark: SparkSession, spec: DecodeSpec) -> StructType:
+    """The columns that a decoded record has."""
+    nothing = spark.createDataFrame([], "value binary")
+    return decode(nothing, spec).select(f"{RECORD}.*").schema
+
+
+def _in_an_envelope(schema: str) -> str:
+    """A record of one field has the same bytes as the field.
+
+    Spark answers a failed decoding with a record of nulls, which a record of optional fields
+    could also be; inside an envelope the failure is a null record and cannot be mistaken.
+    """
+    fields = [{"name": "record", "type": json.loads(schema)}]
+    return json.dumps({"type": "record", "name": "OncelakeEnvelope", "fields": fields})
+
+
+def _reason(name: str, strings: list[str]) -> Column:
+    reason = F.when(F.col("value").isNull(), F.lit("value is null")).when(
+        F.col(RECORD).isNull(), F.lit(f"not an Avro {name}: its bytes do not fit the schema")
+    )
+    for field in strings:
+        text = F.col(RECORD)[field]
+        valid = F.is_valid_utf8(text)
+        reason = reason.when(text.isNotNull() & ~valid, F.lit(f"{field} is not valid UTF-8"))
+    return reason.otherwise(F.lit(None).cast("string"))
+
+
+def _strings(schema: dict[str, Any]) -> list[str]:
+    """Top-level string fields: bytes that are no UTF-8 make a table other engines cannot read."""
+    return [field["name"] for field in schema["fields"] if _is_string(field["type"])]
+
+
+def _is_string(kind: Any) -> bool:
+    if isinstance(kind, list):
+        return any(_is_string(branch) for branch in kind)
+    return kind == "string" or (isinstance(kind, dict) and kind.get("type") == "string")

@@ -1,0 +1,93 @@
+"""What a run tells while it runs: one event, one line, for a person or for a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from oncelake.commit import Outcome
+from oncelake.model import Counts, Progress, Ranges, spans_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`text` is for people, `facts` for programs; both say the same."""
+
+    name: str
+    text: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps({"event": self.name, **self.facts})
+
+
+Tell = Callable[[Event], None]
+
+
+def claimed(table: str, progress: Progress) -> Event:
+    facts = {
+        "pipeline": progress.pipeline,
+        "table": table,
+        "generation": progress.generation,
+        "sequence": progress.sequence,
+        "positions": spans_to_json(progress.positions),
+    }
+    text = (
+        f"pipeline {progress.pipeline} owns {table} as generation {progress.generation}; "
+        f"{progress.totals.read:,} rows accounted for so far"
+    )
+    return Event("claimed", text, facts)
+
+
+def planned(batch: int, ranges: Ranges) -> Event:
+    offsets = sum(span.end - span.start for span in ranges.values())
+    text = f"batch {batch}: {offsets:,} offsets in {len(ranges)} partitions"
+    return Event("planned", text, {"batch": batch, "ranges": spans_to_json(ranges)})
+
+
+def staged(batch: int, files: int, counts: Counts) -> Event:
+    text = f"batch {batch}: {counts.written:,} rows staged in {files} files"
+    facts = {"batch": batch, "files": files, "rows": counts.written}
+    return Event("staged", text, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    batch: int
+    outcome: Outcome
+    seconds: float
+
+    def event(self) -> Event:
+        facts = {
+            "batch": self.batch,
+            "outcome": self.outcome.kind,
+            "ranges": spans_to_json(self.outcome.ranges),
+            "counts": self.outcome.counts.to_json(),
+            "totals": self.outcome.progress.totals.to_json(),
+            "sequence": self.outcome.progress.sequence,
+            "attempt": self.outcome.progress.attempt,
+            "seconds": round(self.seconds, 3),
+        }
+        return Event("batch", self._text(), facts)
+
+    def _text(self) -> str:
+        if self.outcome.kind == "skipped":
+            return f"batch {self.batch}: replay refused, the table has all of it already"
+        counts, totals = self.outcome.counts, self.outcome.progress.totals
+        trimmed = " (without the part the table has)" if self.outcome.kind == "trimmed" else ""
+        return (
+            f"batch {self.batch}: read {counts.read:,} = written {counts.written:,}"
+            f" + quarantined {counts.quarantined:,}{trimmed}; {self.seconds:.1f} s,"
+            f" {counts.read / max(self.seconds, 0.001):,.0f} rows/s; total {totals.read:,}"
+        )
+
+
+def stopped(reason: str) -> Event:
+    return Event("stopped", f"stopped: {reason}", {"reason": reason})
+
+
+def failed(kind: str, message: str, exit_code: int) -> Event:
+    facts = {"kind": kind, "message": message, "exit_code": exit_code}
+    return Event("error", f"error: {message}", facts)

@@ -1,0 +1,77 @@
+"""Where a pipeline stands: what the table says, beside what the topic holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from oncelake import ledger
+from oncelake.lake import LakeTable
+from oncelake.model import Progress, Ranges, Span, TopicPartition
+from oncelake.spec import PipelineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    partition: TopicPartition
+    done: Span
+    topic: Span
+
+    @property
+    def lag(self) -> int:
+        return max(0, self.topic.end - self.done.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`progress` is None for a table that no run has claimed yet."""
+
+    table: str
+    progress: Progress | None
+    partitions: tuple[PartitionStatus, ...]
+
+    @property
+    def lag(self) -> int:
+        return sum(p.lag for p in self.partitions)
+
+    def to_json(self) -> Mapping[str, Any]:
+        progress = self.progress
+        return {
+            "table": self.table,
+            "pipeline": progress and progress.pipeline,
+            "generation": progress and progress.generation,
+            "sequence": progress and progress.sequence,
+            "batches": progress and progress.batches,
+            "totals": progress and progress.totals.to_json(),
+            "pending": progress and sum(p.rows for p in progress.pending),
+            "lag": self.lag,
+            "partitions": [
+                {
+                    "topic": p.partition.topic,
+                    "partition": p.partition.partition,
+                    "first": p.done.start,
+                    "next": p.done.end,
+                    "topic_low": p.topic.start,
+                    "topic_high": p.topic.end,
+                    "lag": p.lag,
+                }
+                for p in self.partitions
+            ],
+        }
+
+
+def status(spark: SparkSession, spec: PipelineSpec, live: Ranges) -> Status:
+    """What the table says, beside the offsets the topic holds; changes nothing."""
+    view = ledger.look(LakeTable(spark, spec.table.name), spec.name)
+    return Status(spec.table.name, view.progress, _partitions(view.progress, live))
+
+
+def _partitions(progress: Progress | None, live: Ranges) -> tuple[PartitionStatus, ...]:
+    done = progress.positions if progress else {}
+    return tuple(
+        PartitionStatus(tp, done.get(tp, Span(0, 0)), live.get(tp, Span(0, 0)))
+        for tp in sorted({*done, *live})
+    )

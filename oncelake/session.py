@@ -1,0 +1,117 @@
+"""A SparkSession from a spec: jars, catalog and tuning, or the session a cluster already has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlparse
+
+from pyspark.sql import SparkSession
+
+from oncelake.errors import CatalogUnreachable
+from oncelake.local import jars, java
+from oncelake.spec import CatalogSpec, PipelineSpec
+from oncelake.spec.secrets import scrub
+
+TUNING = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # What the UI would show of past batches is kept in the driver's memory even without a UI.
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+}
+LOCAL_DRIVER_MEMORY = "2g"
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties").absolute()
+# A corrupt record can claim a string of 2 GiB: refused as undecodable, it costs no memory.
+LONGEST_AVRO_VALUE = 32 * 1024 * 1024
+AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{what}.maxLength={LONGEST_AVRO_VALUE}"
+    for what in ("string", "bytes", "collectionItems")
+)
+
+
+def open_session(spec: PipelineSpec) -> SparkSession:
+    """The session the pipeline runs in. Under spark-submit the master and jars are given."""
+    settings = {
+        **TUNING,
+        **_catalog_settings(spec.table.catalog, spec.catalog),
+        **({} if "PYSPARK_GATEWAY_PORT" in os.environ else _launch_settings(spec)),
+        **spec.spark.settings,
+        **_java_options(spec),
+    }
+    _make_embedded_folders(spec.catalog)
+    builder = SparkSession.builder.appName(f"oncelake {spec.name}")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(spec.log_level)
+    return spark
+
+
+def check_catalog(spec: PipelineSpec) -> str:
+    """Reach the catalog and say what it holds, or raise what to do."""
+    spark = open_session(spec)
+    catalog, table = spec.table.catalog, spec.table.name
+    try:
+        there = "is there" if spark.catalog.tableExists(table) else "will be created"
+    except Exception as error:
+        raise CatalogUnreachable(
+            f"catalog {catalog} did not answer: {scrub(str(error).splitlines()[0])}. Check "
+            "catalog.uri and catalog.properties"
+        ) from error
+    return f"catalog {catalog} answers; table {table} {there}"
+
+
+def _catalog_settings(name: str, catalog: CatalogSpec) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{name}"
+    settings = {
+        "spark.sql.extensions": (
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+        ),
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": catalog.type,
+        f"{prefix}.uri": catalog.uri,
+        f"{prefix}.warehouse": catalog.warehouse,
+        # A cached table could hide another driver's commit.
+        f"{prefix}.cache-enabled": "false",
+    }
+    if catalog.type == "jdbc":
+        settings[f"{prefix}.jdbc.schema-version"] = "V1"
+    settings.update({f"{prefix}.{key}": value for key, value in catalog.properties.items()})
+    return {key: value for key, value in settings.items() if value}
+
+
+def _launch_settings(spec: PipelineSpec) -> dict[str, str]:
+    """What spark-submit would have given."""
+    os.environ.update(java.environment())
+    return {
+        "spark.master": spec.spark.master or "local[*]",
+        "spark.jars": ",".join(str(path) for path in jars.spark_jars()),
+        "spark.driver.memory": LOCAL_DRIVER_MEMORY,
+    }
+
+
+def _java_options(spec: PipelineSpec) -> dict[str, str]:
+    """The spec's own JVM options come last, so that they may set other limits."""
+    driver, executor = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
+    logging = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
+    given = spec.spark.settings
+    return {
+        driver: f"{AVRO_LIMITS} {logging} {given.get(driver, '')}".strip(),
+        executor: f"{AVRO_LIMITS} {given.get(executor, '')}".strip(),
+    }
+
+
+def _make_embedded_folders(catalog: CatalogSpec) -> None:
+    """SQLite creates its file, not the folder around it."""
+    if catalog.type == "jdbc" and catalog.uri.startswith("jdbc:sqlite:"):
+        database = Path(catalog.uri.removeprefix("jdbc:sqlite:").split("?")[0])
+        database.parent.mkdir(parents=True, exist_ok=True)
+    if urlparse(catalog.warehouse).scheme in {"", "file"} and catalog.warehouse:
+        Path(urlparse(catalog.warehouse).path).mkdir(parents=True, exist_ok=True)

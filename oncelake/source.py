@@ -1,0 +1,213 @@
+"""Kafka as a source: the stream with its coordinates, a batch's ranges, and whose offsets they are.
+
+Ranges are read from Spark's offset log, never from the rows: transactions and compaction leave
+holes, so the smallest and greatest offset of a batch's rows say nothing about its borders.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from pyspark.sql import DataFrame, SparkSession
+
+from oncelake.errors import CheckpointUnusable, KafkaUnreachable, TopicMissing
+from oncelake.model import Origin, Ranges, Span, TopicPartition
+from oncelake.spec import LimitsSpec, SourceSpec, shown
+
+ANSWER_SECONDS = 15.0
+# Spark's defaults (500 records, 1 MiB) leave the reader waiting for many small fetches.
+FETCH_OPTIONS = {
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": "33554432",
+    "kafka.fetch.max.bytes": "67108864",
+}
+JAVA_TO_LIBRDKAFKA = {
+    "security.protocol": "security.protocol",
+    "sasl.mechanism": "sasl.mechanism",
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Live topics: whose they are, and first and next offset of each partition."""
+
+    origin: Origin
+    offsets: Ranges
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        return tuple(tp.partition for tp in sorted(self.offsets))
+
+    def starts(self, where: str) -> dict[TopicPartition, int]:
+        """Where a pipeline without progress begins."""
+        return {tp: s.start if where == "earliest" else s.end for tp, s in self.offsets.items()}
+
+
+def client_config(source: SourceSpec) -> dict[str, str]:
+    """The spec's Java client options in librdkafka's words, for admin calls."""
+    config = {"bootstrap.servers": source.bootstrap}
+    for java, native in JAVA_TO_LIBRDKAFKA.items():
+        if java in source.options:
+            config[native] = source.options[java]
+    jaas = source.options.get("sasl.jaas.config", "")
+    for native, name in (("sasl.username", "username"), ("sasl.password", "password")):
+        if found := re.search(rf'{name}\s*=\s*"([^"]*)"', jaas):
+            config[native] = found.group(1)
+    return config
+
+
+def describe_topic(source: SourceSpec) -> Topics:
+    """Ask Kafka for the topic's ids and offsets; clear errors where it does not answer."""
+    return describe(client_config(source), [source.topic])
+
+
+def describe(config: Mapping[str, str], topics: Sequence[str]) -> Topics:
+    names = ", ".join(shown(topic) for topic in topics)
+    admin = AdminClient({**config, "log_level": 0})
+    try:
+        cluster = admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)
+        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER_SECONDS)
+        found = {name: future.result(ANSWER_SECONDS) for name, future in asked.items()}
+        keys = [TopicPartition(name, p.id) for name, t in found.items() for p in t.partitions]
+        low = _offsets(admin, keys, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        high = _offsets(admin, keys, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    except (KafkaException, TimeoutError) as error:
+        raise _translated(error, names, shown(config["bootstrap.servers"])) from error
+    origin = Origin(cluster.cluster_id, {name: str(t.topic_id) for name, t in found.items()})
+    return Topics(origin, {tp: Span(low[tp], high[tp]) for tp in keys})
+
+
+def open_stream(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,
+                begin: Mapping[TopicPartition, int]) -> DataFrame:  # fmt: skip
+    """The topic as a stream. `begin` holds only where there is no checkpoint."""
+    options = _options(source) | {"subscribe": source.topic, "startingOffsets": _as_json(begin)}
+    if limits.max_offsets is not None:
+        options["maxOffsetsPerTrigger"] = str(limits.max_offsets)
+    return spark.readStream.format("kafka").options(**options).load()
+
+
+def read_ranges(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,
+                ranges: Ranges) -> DataFrame:  # fmt: skip
+    """Exactly these offsets, whatever Spark's stream holds in memory.
+
+    Two drivers that share a checkpoint can each log a batch: reading what is stamped, not what
+    was planned, keeps the rows and the stamp the same thing.
+    """
+    partitions: dict[str, list[int]] = {}
+    for tp in sorted(ranges):
+        partitions.setdefault(tp.topic, []).append(tp.partition)
+    options = _options(source) | {
+        "assign": json.dumps(partitions),
+        "startingOffsets": _as_json({tp: span.start for tp, span in ranges.items()}),
+        "endingOffsets": _as_json({tp: span.end for tp, span in ranges.items()}),
+        "includeHeaders": "true",
+        # One name for all batches: executors then keep their connections, and what they have
+        # fetched ahead, from batch to batch, instead of holding both for each batch anew.
+        "kafka.group.id": f"oncelake-{source.topic}",
+    }
+    if limits.min_partitions is not None:
+        options["minPartitions"] = str(limits.min_partitions)
+    return spark.read.format("kafka").options(**options).load()
+
+
+def _options(source: SourceSpec) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": source.bootstrap,
+        "failOnDataLoss": "true",
+        **FETCH_OPTIONS,
+        **{f"kafka.{key}": value for key, value in source.options.items()},
+    }
+
+
+class OffsetLog:
+    """Spark's own record of a query's batches, below its checkpoint."""
+
+    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
+        self._spark = spark
+        self._checkpoint = checkpoint.rstrip("/")
+
+    def ranges(self, batch_id: int) -> Ranges:
+        """The offsets of a batch: from the end of the one before it to its own end."""
+        ends = self._offsets(f"offsets/{batch_id}", heading=2)
+        if batch_id:
+            begins = self._offsets(f"offsets/{batch_id - 1}", heading=2)
+        else:
+            begins = self._offsets("sources/0/0", heading=1)
+        # A partition that the former batch did not know was added since: it begins at 0.
+        return {tp: Span(begins.get(tp, 0), end) for tp, end in ends.items()}
+
+    def _offsets(self, entry: str, heading: int) -> dict[TopicPartition, int]:
+        return parse_offsets(self._read(entry), heading, f"{self._checkpoint}/{entry}")
+
+    def _read(self, entry: str) -> str:
+        path = f"{self._checkpoint}/{entry}"
+        parts = urlparse(path)
+        try:
+            if parts.scheme in {"", "file"}:
+                return Path(unquote(parts.path) if parts.scheme else path).read_text()
+            rows = self._spark.read.text(path, wholetext=True).collect()
+            return str(rows[0][0])
+        except (OSError, UnicodeDecodeError, IndexError) as error:
+            raise CheckpointUnusable(
+                f"Spark's offset log {path} cannot be read ({error}). The table knows where to go "
+                f"on: move the checkpoint {self._checkpoint} aside and run again"
+            ) from error
+
+
+def parse_offsets(text: str, heading: int, where: str) -> dict[TopicPartition, int]:
+    """An entry of the offset log: lines of heading, then one line of JSON a source."""
+    sources = text.splitlines()[heading:]
+    try:
+        (line,) = sources
+        return {
+            TopicPartition(topic, int(partition)): int(offset)
+            for topic, partitions in json.loads(line).items()
+            for partition, offset in partitions.items()
+        }
+    except (ValueError, AttributeError) as error:
+        raise CheckpointUnusable(
+            f"{where} does not name the offsets of exactly one Kafka source. A stream into "
+            "oncelake reads from one Kafka source; if the file is damaged, move the checkpoint "
+            "aside and run again: the table knows where to go on"
+        ) from error
+
+
+def _offsets(admin: AdminClient, keys: list[TopicPartition],
+             which: OffsetSpec) -> dict[TopicPartition, int]:  # fmt: skip
+    wanted = {KafkaPartition(tp.topic, tp.partition): which for tp in keys}
+    answers = admin.list_offsets(wanted, request_timeout=ANSWER_SECONDS)
+    return {
+        TopicPartition(asked.topic, asked.partition): int(future.result(ANSWER_SECONDS).offset)
+        for asked, future in answers.items()
+    }
+
+
+def _as_json(begin: Mapping[TopicPartition, int]) -> str:
+    nested: dict[str, dict[str, int]] = {}
+    for tp, offset in sorted(begin.items()):
+        nested.setdefault(tp.topic, {})[str(tp.partition)] = offset
+    return json.dumps(nested)
+
+
+def _translated(error: Exception, topic: str, bootstrap: str) -> Exception:
+    if "UNKNOWN_TOPIC_OR_PART" in str(error):
+        return TopicMissing(
+            f"topic {topic} does not exist at {bootstrap}; create it, or set source.topic "
+            "(KAFKA_TOPIC) to one that does"
+        )
+    return KafkaUnreachable(
+        f"Kafka at {bootstrap} did not answer for topic {topic}: "
+        f"{str(error) or f'nothing within {ANSWER_SECONDS:.0f} s'}. Check source.bootstrap "
+        "(KAFKA_BOOTSTRAP_SERVERS) and that the broker runs; for a local one type: "
+        "oncelake local up"
+    )
