@@ -1,0 +1,111 @@
+"""oncelake audit: is every record of the topic in the table exactly once?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import ASCII2
+from rich.console import Console
+from rich.table import Table
+
+from oncelake.cli import Verbs
+
+if TYPE_CHECKING:
+    from oncelake.model import Span
+    from oncelake.ops.audit import PartitionReport, Report
+
+PIPED_WIDTH = 120
+"""How wide to print where there is no terminal to ask."""
+
+
+def add(verbs: Verbs) -> None:
+    verb = verbs.add_parser(
+        "audit",
+        help="check from the outside that the table holds each record exactly once",
+        description="Compares the table's rows with its stamps, and both with the topic. "
+        "Exit code 0: clean; 3: explained by acts of others; 4: violated.",
+    )
+    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
+    verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    verb.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    # Spark takes a second to import: a wrong word should not wait for it.
+    from oncelake.ops.audit import audit
+    from oncelake.session import open_session
+    from oncelake.source import client_config
+    from oncelake.spec import read_spec
+
+    reading = read_spec(args.spec, os.environ)
+    for warning in reading.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    spec = reading.spec
+    spark = open_session(spec)
+    try:
+        kafka = client_config(spec.source)
+        report = audit(spark, spec.table.name, spec.name, spec.table.quarantine, kafka)
+    finally:
+        spark.stop()
+    if args.json:
+        print(json.dumps(report.to_json()))
+    else:
+        show(report, console())
+    return report.verdict.exit_code
+
+
+def console() -> Console:
+    """The terminal at its own width; a pipe at one that cuts nothing off."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+
+
+def show(report: Report, out: Console) -> None:
+    """The partitions, the totals, what was found, and the verdict as the last line."""
+    out.print(_table(report))
+    out.print(
+        f"{report.table}, pipeline {report.pipeline}: {report.rows} rows, "
+        f"{report.quarantined} in quarantine, {report.pending} pending, {report.foreign} of "
+        f"others; {report.batches} batches, {report.stamps} stamps kept",
+        markup=False,
+        soft_wrap=True,
+    )
+    if not report.topic_compared:
+        out.print("the topic was not compared", markup=False)
+    for each in report.findings:
+        line = f"{each.severity}: {each.kind} at {each.where}: {each.message}"
+        out.print(line, markup=False, soft_wrap=True)
+    out.print(report.headline, markup=False, soft_wrap=True)
+
+
+def _table(report: Report) -> Table:
+    table = Table(box=ASCII2)
+    table.add_column("partition", overflow="fold")
+    for name in ("covered", "topic", "lag", "rows", "quarantined", "gaps", "overlaps"):
+        table.add_column(name, justify="right", overflow="fold")
+    for each in report.partitions:
+        table.add_row(*_cells(each))
+    return table
+
+
+def _cells(each: PartitionReport) -> tuple[str, ...]:
+    """Brackets are rich's markup: a topic's name and its spans are escaped."""
+    cells = (
+        str(each.tp),
+        _words(each.covered),
+        _words(each.topic),
+        "-" if each.lag is None else str(each.lag),
+        str(each.rows),
+        str(each.quarantined),
+        str(len(each.gaps)),
+        str(len(each.overlaps)),
+    )
+    return tuple(cell.replace("[", r"\[") for cell in cells)
+
+
+def _words(span: Span | None) -> str:
+    return "-" if span is None else f"{span.start}–{span.end}"

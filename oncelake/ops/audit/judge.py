@@ -1,0 +1,152 @@
+"""The judgement: evidence in, report out. Pure: the same evidence has the same verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from oncelake.model import Counts, Progress, Span, TopicPartition
+from oncelake.ops.audit.accounts import Account, Shelf, open_accounts, outside, tally
+from oncelake.ops.audit.chain import Sealed, check_chain, check_counts, check_seals, stamps_of
+from oncelake.ops.audit.coordinates import check_strays, check_twice
+from oncelake.ops.audit.coverage import Coverage, check_coverage, cover
+from oncelake.ops.audit.evidence import Evidence, Slice
+from oncelake.ops.audit.following import check_following, waiting
+from oncelake.ops.audit.report import Finding, PartitionReport, Report, explained
+from oncelake.ops.audit.rows import Expectation, TableRows, check_rows
+from oncelake.ops.audit.source import check_source
+from oncelake.ops.audit.standing import check_presence, check_standing, progress_of
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The evidence, read: what every check looks at."""
+
+    evidence: Evidence
+    progress: Progress | None
+    sealed: tuple[Sealed, ...]
+    follows: tuple[Sealed, ...]
+    coverage: tuple[Coverage, ...]
+    shelf: Shelf
+    accounts: tuple[Account, ...]
+
+    @property
+    def main(self) -> TableRows:
+        evidence = self.evidence
+        expected = [Expectation(a.name, a.index, a.counts.written, a.main) for a in self.accounts]
+        strays = [(s, s.main) for s in self.strays if s.main.rows]
+        return TableRows(evidence.main, evidence.pipeline, expected, strays, evidence.rows.foreign)
+
+    @property
+    def quarantine(self) -> TableRows:
+        evidence = self.evidence
+        indices = {each.stamp.sequence: each.index for each in self.follows}
+        ahead = waiting(self.progress, evidence) if self.progress else {}
+        expected = [
+            Expectation(a.name, indices.get(a.sequence, -1), _due(a, a.sequence in ahead),
+                        a.quarantine)
+            for a in self.accounts
+        ]  # fmt: skip
+        strays = [(s, s.quarantine) for s in self.strays if s.quarantine.rows]
+        return TableRows(evidence.quarantine, evidence.pipeline, expected, strays,
+                         evidence.rows.foreign_quarantine)  # fmt: skip
+
+    @property
+    def strays(self) -> Sequence[Slice]:
+        """What no account holds."""
+        return outside(self.accounts, self.shelf)
+
+
+def read_case(evidence: Evidence) -> Case:
+    progress = progress_of(evidence)
+    sealed = stamps_of(evidence.main, evidence.pipeline)
+    coverage = cover(progress, sealed, evidence.main.complete)
+    shelf = Shelf.of(evidence.rows.slices)
+    totals = progress.totals if progress else Counts()
+    accounts = open_accounts(totals, sealed, coverage, shelf)
+    follows = stamps_of(evidence.quarantine, evidence.pipeline)
+    return Case(evidence, progress, sealed, follows, coverage, shelf, accounts)
+
+
+def judge(evidence: Evidence) -> Report:
+    """Weigh all there is. Every departure from the stamps is a finding; none means clean."""
+    case = read_case(evidence)
+    progress, ancestors = case.progress, evidence.main.ancestors
+    covered = {each.tp: each.position for each in case.coverage}
+    main, quarantine = tally(case.shelf.inside(covered))
+    return Report(
+        table=evidence.main.table,
+        pipeline=evidence.pipeline,
+        snapshot_id=ancestors[-1].snapshot_id if ancestors else None,
+        partitions=tuple(_partitions(case)),
+        totals=progress.totals if progress else Counts(),
+        findings=tuple(_findings(case)),
+        batches=progress.batches if progress else 0,
+        stamps=len(case.sealed),
+        rows=main.rows,
+        quarantined=quarantine.rows,
+        pending=sum(p.rows for p in waiting(progress, evidence).values()) if progress else 0,
+        foreign=evidence.rows.foreign.rows,
+        topic_compared=evidence.topic is not None,
+    )
+
+
+def short_ranges(evidence: Evidence) -> list[tuple[TopicPartition, Span]]:
+    """The ranges in which rows of main are missing: where to look for holes."""
+    case = read_case(evidence)
+    short = {each.name for each in case.main.expectations if each.missing}
+    return [(tp, span) for a in case.accounts if a.name in short for tp, span in a.spans.items()]
+
+
+def _due(account: Account, pending: bool) -> int:
+    return 0 if pending else account.counts.quarantined
+
+
+def _findings(case: Case) -> Iterator[Finding]:
+    evidence, sealed = case.evidence, case.sealed
+    yield from check_seals(evidence.main, evidence.pipeline)
+    yield from check_chain(sealed, evidence.main)
+    yield from check_counts(sealed)
+    yield from check_presence(evidence, sealed)
+    if case.progress:
+        yield from check_standing(case.progress, sealed, evidence.main)
+    yield from check_coverage(case.coverage)
+    yield from check_rows(case.main, evidence.rows.holes)
+    yield from check_strays(case.coverage, case.strays)
+    yield from check_twice(evidence.rows)
+    yield from check_seals(evidence.quarantine, evidence.pipeline)
+    if case.progress:
+        stamps = {each.stamp.sequence: each.stamp for each in sealed}
+        yield from check_following(evidence, case.progress, stamps, case.follows)
+    yield from check_rows(case.quarantine)
+    if case.progress and evidence.topic:
+        yield from check_source(case.progress, evidence.topic)
+    yield from _check_neighbours(evidence)
+
+
+def _check_neighbours(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.neighbours and not evidence.topic_column:
+        yield explained(
+            "shared-table",
+            evidence.main.table,
+            f"{', '.join(evidence.neighbours)} writes here too, and the rows do not name their "
+            "topic: whose they are cannot be told. Give each pipeline a table of its own, or a "
+            "column kafka_topic",
+        )
+
+
+def _partitions(case: Case) -> Iterator[PartitionReport]:
+    topic = case.evidence.topic
+    known = {each.tp: each for each in case.coverage}
+    for tp in sorted(known.keys() | (topic.offsets.keys() if topic else set())):
+        each = known.get(tp, Coverage(tp, Span(0, 0), Span(0, 0), 0))
+        main, quarantine = tally(case.shelf.inside({tp: each.position}))
+        yield PartitionReport(
+            tp=tp,
+            covered=each.position,
+            topic=topic.offsets.get(tp) if topic else None,
+            gaps=each.gaps,
+            overlaps=each.overlaps,
+            rows=main.rows,
+            quarantined=quarantine.rows,
+        )

@@ -1,0 +1,85 @@
+"""Read what Iceberg records of a table, with Spark SQL alone: properties and snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from oncelake.errors import CatalogUnreachable
+from oncelake.ops.audit.evidence import History, Snapshot
+
+HEAD = "current-snapshot-id"
+READS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table at one moment: its properties, and the history of the head it had with them."""
+
+    history: History
+    properties: Mapping[str, str]
+
+    @property
+    def head(self) -> int | None:
+        ancestors = self.history.ancestors
+        return ancestors[-1].snapshot_id if ancestors else None
+
+
+def quoted(name: str, *more: str) -> str:
+    return ".".join(f"`{part}`" for part in (*name.split("."), *more))
+
+
+def read_table(spark: SparkSession, name: str) -> TableState | None:
+    """The state of a table, or None where there is none.
+
+    Properties and head come in one answer, so they belong together. Snapshots are read after it:
+    a running pipeline only adds to them, and those it adds are none of this head's ancestors.
+    """
+    if not spark.catalog.tableExists(name):
+        return None
+    for _ in range(READS):
+        properties = _properties(spark, name)
+        snapshots = _snapshots(spark, name)
+        head = properties[HEAD]
+        if head == "none" or int(head) in snapshots:
+            ancestors = _ancestors(snapshots, None if head == "none" else int(head))
+            known = {each.snapshot_id for each in ancestors}
+            others = tuple(s for i, s in snapshots.items() if i not in known)
+            return TableState(History(name, True, ancestors, others), properties)
+    raise CatalogUnreachable(
+        f"{name}: its head was expired each of {READS} times it was read; audit again when the "
+        "maintenance that is running has ended"
+    )
+
+
+def _properties(spark: SparkSession, name: str) -> dict[str, str]:
+    return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {quoted(name)}").collect()}
+
+
+def _snapshots(spark: SparkSession, name: str) -> dict[int, Snapshot]:
+    rows = spark.sql(
+        "SELECT snapshot_id, parent_id, operation, summary, unix_millis(committed_at) AS millis "
+        f"FROM {quoted(name, 'snapshots')}"
+    ).collect()
+    return {
+        row.snapshot_id: Snapshot(
+            snapshot_id=row.snapshot_id,
+            parent_id=row.parent_id,
+            operation=row.operation or "",
+            summary=row.summary or {},
+            committed_at=datetime.fromtimestamp(row.millis / 1000, UTC),
+        )
+        for row in rows
+    }
+
+
+def _ancestors(snapshots: Mapping[int, Snapshot], head: int | None) -> tuple[Snapshot, ...]:
+    """From the head back to the first snapshot, or to where history was expired; oldest first."""
+    found, at = [], head
+    while at is not None and at in snapshots:
+        found.append(snapshots[at])
+        at = snapshots[at].parent_id
+    return tuple(reversed(found))
