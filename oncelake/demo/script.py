@@ -1,0 +1,80 @@
+"""What happens in the demo, as values: each scene is one run of the pipeline and its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from oncelake.demo.tally import Event, Tally
+
+
+class Ending(Enum):
+    """How a scene's run ends."""
+
+    KILL = "kill -9"
+    INTERRUPT = "Ctrl+C"
+    BY_ITSELF = "by itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """The moment to end a run: at this event, once so many batches were written in it."""
+
+    event: str
+    written: int
+
+    def given(self, event: Event, tally: Tally) -> bool:
+        """`tally` includes the event; a refused replay gives no cue."""
+        return (
+            event["event"] == self.event
+            and tally.written_here >= self.written
+            and event.get("outcome") != "skipped"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """`says` may name the `{batch}` of the cue."""
+
+    title: str
+    ending: Ending
+    says: str = ""
+    cue: Cue | None = None
+    once: bool = False
+    delete_checkpoint: bool = False
+
+
+SCENES = (
+    Scene(
+        "first run",
+        Ending.KILL,
+        "kill -9 in mid-batch {batch}: its files are written, its commit is on the way",
+        Cue("staged", written=3),
+    ),
+    Scene(
+        "restart after the kill",
+        Ending.KILL,
+        "kill -9 right after the commit of batch {batch}, before Spark's checkpoint hears of it",
+        Cue("batch", written=2),
+    ),
+    Scene(
+        "restart: Spark replays the batch it knows nothing of",
+        Ending.INTERRUPT,
+        "Ctrl+C after batch {batch}",
+        Cue("batch", written=2),
+        delete_checkpoint=True,
+    ),
+    Scene(
+        "restart without a checkpoint: the table knows where to go on",
+        Ending.BY_ITSELF,
+        once=True,
+    ),
+)
+
+# The scenes write 3 + 2 + 2 batches and may overshoot by two: this leaves some for the last.
+BATCHES = 12
+
+
+def batch_size(count: int) -> int:
+    """Offsets a batch, so that the whole is twelve of them, though Spark rounds each share down."""
+    return count // BATCHES + BATCHES

@@ -1,0 +1,1 @@
+"""Sample data: news articles, and the producer that sends them to Kafka."""
