@@ -1,0 +1,57 @@
+"""A run of a pipeline that halts at a given point of the protocol, and waits to be killed.
+
+    python -m tests.faults.driver pipeline.yaml --halt after:publish --occurrence 2
+
+It is `oncelake run --json` but for the halt: the point is announced as an event, and nothing
+after it happens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import threading
+from pathlib import Path
+
+from oncelake import pipeline
+from oncelake.commit import Step
+from oncelake.session import open_session
+from oncelake.spec import read_spec
+
+
+class Halt:
+    def __init__(self, point: str, occurrence: int) -> None:
+        self._point = point
+        self._left = occurrence
+
+    def __call__(self, when: str, step: Step) -> None:
+        if f"{when}:{step.value}" != self._point:
+            return
+        self._left -= 1
+        if self._left == 0:
+            print(json.dumps({"event": "halted", "at": self._point}), flush=True)
+            threading.Event().wait()
+
+
+def main() -> None:
+    words = argparse.ArgumentParser()
+    words.add_argument("spec", type=Path)
+    words.add_argument("--halt", required=True)
+    words.add_argument("--occurrence", type=int, default=1)
+    words.add_argument("--json", action="store_true")
+    words.add_argument("--once", action="store_true")
+    args = words.parse_args()
+    spec = read_spec(args.spec, os.environ).spec
+    running = pipeline.Running(
+        spec.checkpoint,
+        spec.trigger_seconds,
+        once=args.once,
+        tell=lambda event: print(event.to_json(), flush=True),
+        on_step=Halt(args.halt, args.occurrence),
+    )
+    pipeline.start(open_session(spec), spec, running).wait()
+
+
+if __name__ == "__main__":
+    main()

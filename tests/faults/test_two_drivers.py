@@ -1,0 +1,34 @@
+"""Two drivers on one pipeline at once: the older is fenced with a clear error, nothing doubles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from oncelake.errors import Fenced
+from oncelake.local.kafka import LocalKafka
+from tests.site import Site, wait_for
+
+
+def test_the_older_of_two_drivers_is_fenced(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    site = Site.make(kafka, tmp_path)
+    site.produce(3000)
+    with site.run() as older:
+        wait_for(older, "batch")
+        with site.run() as newer:
+            claimed = wait_for(newer, "claimed")
+            assert claimed["generation"] == 2
+            # New rows wake both; only the newer may write them.
+            site.produce(3000, seed=2)
+            error = wait_for(older, "error")
+            assert error["kind"] == "Fenced"
+            assert "generation 1 of this run was overtaken by generation 2" in error["message"]
+            assert older.ended() == Fenced.exit_code
+            newer.interrupt()
+            assert wait_for(newer, "stopped")
+            assert newer.ended() == 0
+    site.run_to_the_end()
+    site.assert_exactly_once(spark)

@@ -1,0 +1,152 @@
+"""What the tables must hold, by other eyes: a plain consumer, fastavro and PyIceberg.
+
+Nothing of oncelake takes part. The topic is read record by record and decoded with fastavro;
+the tables are read by PyIceberg; both are compared as whole multisets of rows.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import fastavro
+from confluent_kafka import Consumer, Message, TopicPartition
+from pyiceberg.catalog.sql import SqlCatalog
+
+ANSWER_SECONDS = 20.0
+
+
+class Article(NamedTuple):
+    """A row of the main table, without the time at which it was written."""
+
+    partition: int
+    offset: int
+    id: str
+    title: str
+    body: str
+    source: str
+    url: str
+    published_at: datetime
+
+
+class BadRecord(NamedTuple):
+    """A row of the quarantine table, without reason and time."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class Contents:
+    good: Counter[Article]
+    bad: Counter[BadRecord]
+
+    @property
+    def rows(self) -> int:
+        return self.good.total() + self.bad.total()
+
+
+def expected(bootstrap: str, topic: str, schema: dict[str, Any]) -> Contents:
+    """Every record of the topic, exactly once: decoded, or whole where it cannot be."""
+    parsed = fastavro.parse_schema(schema)
+    good, bad = Counter[Article](), Counter[BadRecord]()
+    for message in _records(bootstrap, topic):
+        partition, offset = int(message.partition() or 0), int(message.offset() or 0)
+        record = _decoded(message.value(), parsed)
+        if record is None:
+            stamp = message.timestamp()[1]
+            row = BadRecord(topic, partition, offset, stamp, message.key(), message.value())
+            bad[row] += 1
+        else:
+            good[Article(partition, offset, **record)] += 1
+    return Contents(good, bad)
+
+
+def actual(database: Path, table: str, quarantine: str) -> Contents:
+    """Every row of both tables as PyIceberg reads them."""
+    catalog_name, namespace, name = table.split(".")
+    catalog = SqlCatalog(catalog_name, uri=f"sqlite:///{database}")
+    good = Counter(
+        Article(
+            row["kafka_partition"],
+            row["kafka_offset"],
+            *(row[field] for field in Article._fields[2:]),
+        )
+        for row in _rows(catalog, f"{namespace}.{name}")
+    )
+    bad = Counter(
+        BadRecord(
+            row["kafka_topic"],
+            row["kafka_partition"],
+            row["kafka_offset"],
+            round(row["kafka_timestamp"].timestamp() * 1000),
+            row["key"],
+            row["value"],
+        )
+        for row in _rows(catalog, quarantine.removeprefix(f"{catalog_name}."))
+    )
+    catalog.engine.dispose()
+    return Contents(good, bad)
+
+
+def assert_exactly_once(want: Contents, have: Contents) -> None:
+    _assert_equal("good", Counter[Any](want.good), Counter[Any](have.good))
+    _assert_equal("bad", Counter[Any](want.bad), Counter[Any](have.bad))
+
+
+def _assert_equal(kind: str, wanted: Counter[Any], held: Counter[Any]) -> None:
+    lost, surplus = wanted - held, held - wanted
+    assert not lost, f"{lost.total()} {kind} rows lost, e.g. {next(iter(lost))}"
+    assert not surplus, f"{surplus.total()} {kind} rows doubled, e.g. {next(iter(surplus))}"
+
+
+def read_schema(path: Path) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(path.read_text())
+    return schema
+
+
+def _rows(catalog: SqlCatalog, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = catalog.load_table(name).scan().to_arrow().to_pylist()
+    return rows
+
+
+def _decoded(value: bytes | None, schema: Any) -> dict[str, Any] | None:
+    """The record, or None where fastavro cannot read one."""
+    if value is None:
+        return None
+    try:
+        record = fastavro.schemaless_reader(io.BytesIO(value), schema, None)
+    except (EOFError, ValueError, IndexError, TypeError, MemoryError, OverflowError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _records(bootstrap: str, topic: str) -> Iterator[Message]:
+    """The whole topic as it stands, partition by partition."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "oracle", "enable.auto.commit": False}
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
+        for number in sorted(partitions):
+            partition = TopicPartition(topic, number)
+            low, high = consumer.get_watermark_offsets(partition, timeout=ANSWER_SECONDS)
+            consumer.assign([TopicPartition(topic, number, low)])
+            while low < high:
+                message = consumer.poll(ANSWER_SECONDS)
+                assert message is not None, f"{topic}[{number}] gave nothing at {low}"
+                assert message.error() is None, str(message.error())
+                low = int(message.offset() or 0) + 1
+                yield message
+    finally:
+        consumer.close()

@@ -1,0 +1,166 @@
+"""A pipeline of its own on the shared broker: a topic, a catalog, a spec, and the proof."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import psutil
+from pyspark.sql import SparkSession
+
+from oncelake import events, pipeline
+from oncelake.demo.run import PipelineRun
+from oncelake.demo.tally import Event
+from oncelake.local.kafka import LocalKafka, create_topic
+from oncelake.ops.audit import Report, audit
+from oncelake.samples import articles
+from oncelake.samples.producer import Target, produce
+from oncelake.spec import read_spec
+from tests import oracle
+
+_numbers = itertools.count(1)
+
+SPEC = """\
+pipeline: articles
+source:
+  bootstrap: {bootstrap}
+  topic: {topic}
+decode:
+  format: avro
+  schema: article.avsc
+table:
+  name: {catalog}.news.articles
+  partition_by: [days(published_at)]
+trigger: 0 seconds
+limits:
+  max_offsets: {max_offsets}
+checkpoint: checkpoint
+catalog:
+  type: jdbc
+  uri: jdbc:sqlite:catalog.db
+  warehouse: warehouse
+spark:
+  master: local[2]
+  settings:
+    # A JVM that lives for seconds gets nothing back for the second compiler's work.
+    spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1
+    spark.sql.shuffle.partitions: 2
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where one test's pipeline lives."""
+
+    folder: Path
+    bootstrap: str
+    topic: str
+    catalog: str
+
+    @classmethod
+    def make(cls, kafka: LocalKafka, folder: Path, max_offsets: int = 1000) -> Site:
+        number = next(_numbers)
+        site = cls(folder, kafka.bootstrap, f"faults.{number}", f"faults{number}")
+        create_topic(site.bootstrap, site.topic, partitions=3)
+        schema = resources.files("oncelake.samples").joinpath("article.avsc").read_text()
+        (folder / "article.avsc").write_text(schema)
+        text = SPEC.format(
+            bootstrap=site.bootstrap,
+            topic=site.topic,
+            catalog=site.catalog,
+            max_offsets=max_offsets,
+        )
+        site.spec.write_text(text)
+        return site
+
+    @property
+    def spec(self) -> Path:
+        return self.folder / "pipeline.yaml"
+
+    @property
+    def table(self) -> str:
+        return f"{self.catalog}.news.articles"
+
+    @property
+    def quarantine(self) -> str:
+        return f"{self.table}_quarantine"
+
+    def produce(self, count: int, seed: int = 1) -> None:
+        load = articles.Load(count=count, corrupt=0.01, duplicates=0.02, late=0.01, seed=seed)
+        produce(articles.events(load), Target(self.bootstrap, self.topic))
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    def run_here(self, spark: SparkSession, max_offsets: int | None = None) -> list[events.Event]:
+        """One run to the end in this process, on the shared session."""
+        self.use_catalog(spark)
+        environ = {"ONCELAKE_LIMITS_MAX_OFFSETS": str(max_offsets)} if max_offsets else {}
+        spec = read_spec(self.spec, environ).spec
+        told: list[events.Event] = []
+        running = pipeline.Running(spec.checkpoint, once=True, tell=told.append)
+        pipeline.start(spark, spec, running).wait()
+        return told
+
+    def run(self, *words: str, program: tuple[str, ...] = ("oncelake", "run")) -> PipelineRun:
+        return PipelineRun(self.spec, self.folder / "run.log", program=program, words=words)
+
+    def run_to_the_end(self) -> list[Event]:
+        """What `oncelake run --once` says, and it must say it with exit code 0."""
+        with self.run("--once") as run:
+            told = list(run.events())
+            assert run.ended() == 0, run.failed("failed")
+        return told
+
+    def run_halted(self, point: str, occurrence: int) -> None:
+        """Run up to a point of the protocol, then kill -9 from outside, JVM and all."""
+        program = ("tests.faults.driver",)
+        with self.run("--halt", point, "--occurrence", str(occurrence), program=program) as run:
+            wait_for(run, "halted")
+            kill(run)
+
+    def use_catalog(self, spark: SparkSession) -> None:
+        prefix = f"spark.sql.catalog.{self.catalog}"
+        spark.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+        spark.conf.set(f"{prefix}.type", "jdbc")
+        spark.conf.set(f"{prefix}.uri", f"jdbc:sqlite:{self.folder}/catalog.db")
+        spark.conf.set(f"{prefix}.warehouse", f"{self.folder}/warehouse")
+        spark.conf.set(f"{prefix}.jdbc.schema-version", "V1")
+        spark.conf.set(f"{prefix}.cache-enabled", "false")
+
+    def audit(self, spark: SparkSession) -> Report:
+        self.use_catalog(spark)
+        kafka = {"bootstrap.servers": self.bootstrap}
+        return audit(spark, self.table, "articles", self.quarantine, kafka)
+
+    def assert_exactly_once(self, spark: SparkSession) -> None:
+        """Our audit and an oracle that shares nothing with us must both agree."""
+        report = self.audit(spark)
+        assert report.verdict == "clean", report
+        schema = oracle.read_schema(self.folder / "article.avsc")
+        want = oracle.expected(self.bootstrap, self.topic, schema)
+        have = oracle.actual(self.folder / "catalog.db", self.table, self.quarantine)
+        oracle.assert_exactly_once(want, have)
+
+
+def wait_for(run: PipelineRun, name: str, times: int = 1) -> Event:
+    """The event `name` at its n-th occurrence; a run that ends before it is a failure."""
+    for event in run.events():
+        if event["event"] == name:
+            times -= 1
+            if times == 0:
+                return event
+    raise run.failed(f"ended before {name!r}")
+
+
+def kill(run: PipelineRun) -> None:
+    """kill -9 to the whole group, and make sure that the JVM was in it and is gone."""
+    family = psutil.Process(run.pid).children(recursive=True)
+    assert any("java" in process.name() for process in family), "no JVM to kill"
+    run.kill()
+    # A JVM's memory takes the kernel a moment to give back.
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert not alive, f"outlived kill -9: {alive}"
