@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m bench [append|memory]`, also `make bench ONLY=append`."""

@@ -1,0 +1,100 @@
+"""Sides run by turns on one stack, round after round, each into a fresh table that is checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+
+from bench.content import Content, content
+from bench.rounds import order_of
+from bench.sides import Side
+from bench.stack import Stack
+from oncelake.errors import TerminalError
+
+
+class ContentDiffers(TerminalError):
+    """Two sides left tables that are not the same: then their speeds mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """`rounds` count; one more is run before them and does not. `warmed` is called after it."""
+
+    rounds: int
+    partition_by: tuple[str, ...] = ()
+    warmed: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Lap:
+    """One side in one round: from the running query to its end. `start_up` is what came before.
+
+    The processor's time is of driver and tasks together, without the broker's.
+    """
+
+    rows_per_second: float
+    cpu_micros_a_row: float
+    start_up_seconds: float
+    files: int
+
+
+Laps = Mapping[str, Sequence[Lap]]
+
+
+def race(stack: Stack, sides: Sequence[Side], course: Course, out: Console) -> Laps:
+    """The laps of the counted rounds, by side."""
+    counted: dict[str, list[Lap]] = {side.name: [] for side in sides}
+    seen: dict[str, Content] = {}
+    for number in range(course.rounds + 1):
+        for side in order_of(sides, number):
+            lap, seen[side.name] = _run(stack, side, f"{side.name}_{number}", course)
+            label = f"round {number} of {course.rounds}" if number else "warm-up"
+            out.print(f"{label:<14} {side.about:<32} {lap.rows_per_second:>9,.0f} rows/s")
+            if number:
+                counted[side.name].append(lap)
+        _require_equal(seen, stack.load.rows)
+        if number == 0:
+            course.warmed()
+    return counted
+
+
+def rates(laps: Sequence[Lap]) -> list[float]:
+    return [lap.rows_per_second for lap in laps]
+
+
+def laps_to_json(laps: Sequence[Lap]) -> dict[str, Any]:
+    return {
+        "rows_per_second": [round(rate) for rate in rates(laps)],
+        "rows_per_second_median": round(median(rates(laps))),
+        "cpu_micros_a_row_median": round(median(lap.cpu_micros_a_row for lap in laps), 2),
+        "start_up_seconds_median": round(median(lap.start_up_seconds for lap in laps), 3),
+        "files": laps[-1].files,
+    }
+
+
+def _run(stack: Stack, side: Side, name: str, course: Course) -> tuple[Lap, Content]:
+    spec = stack.fresh(name, course.partition_by)
+    stack.collect_garbage()
+    called = time.perf_counter()
+    wait = side.start(stack.spark, spec)
+    began, busy = time.perf_counter(), stack.cpu_seconds()
+    wait()
+    seconds, busy = time.perf_counter() - began, stack.cpu_seconds() - busy
+    found = content(stack.spark, spec.table.name)
+    files = stack.spark.table(f"{spec.table.name}.files").count()
+    stack.remove(spec)
+    return Lap(found.rows / seconds, 1e6 * busy / found.rows, began - called, files), found
+
+
+def _require_equal(seen: Mapping[str, Content], rows: int) -> None:
+    listed = "; ".join(f"{name}: {found}" for name, found in seen.items())
+    if len(set(seen.values())) != 1 or next(iter(seen.values())).rows != rows:
+        raise ContentDiffers(
+            f"the topic holds {rows:,} rows, and the tables do not agree with it and each other: "
+            f"{listed}. No figure of this run counts: find the side that is wrong first"
+        )

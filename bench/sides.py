@@ -1,0 +1,140 @@
+"""The sides that are compared: each starts a query on what the topic holds, and can wait for it.
+
+All read the same topic in batches of the same size, in one session, into tables of the same
+columns. What differs is said at each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from bench.steps import StepClock
+from oncelake import decode, lake, pipeline, source
+from oncelake.spec import PipelineSpec
+
+OURS, PLAIN, UNCHECKED = "oncelake", "plain", "unchecked"
+NATIVE, TUNED = "native", "native_tuned"
+Wait = Callable[[], object]
+Start = Callable[[SparkSession, PipelineSpec], Wait]
+
+# Iceberg's documentation on streaming writes names the fan-out writer; no distribution spares
+# the shuffle it would ask for on a partitioned table.
+TUNED_WRITER = {"fanout-enabled": "true", "distribution-mode": "none"}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    name: str
+    about: str
+    start: Start
+
+
+def sides(clock: StepClock) -> tuple[Side, ...]:
+    return (
+        Side(OURS, "oncelake, exactly once", _oncelake(clock)),
+        Side(PLAIN, "the same job, plain append", _plain),
+        Side(UNCHECKED, "plain append, no quarantine", _unchecked),
+        Side(NATIVE, "Spark's Iceberg sink, defaults", _native),
+        Side(TUNED, "Spark's Iceberg sink, tuned", _native_tuned),
+    )
+
+
+def _oncelake(clock: StepClock) -> Start:
+    def start(spark: SparkSession, spec: PipelineSpec) -> Wait:
+        running = pipeline.Running(
+            spec.checkpoint, once=True, tell=clock.tell, on_step=clock.on_step
+        )
+        return pipeline.start(spark, spec, running).wait
+
+    return start
+
+
+def _plain(spark: SparkSession, spec: PipelineSpec) -> Wait:
+    """Fetching, decoding and its checks, table and writer as ours; nothing that makes it once.
+
+    The rows are counted because ours are: without that node in the plan Spark would push the
+    check below the decoding and decode a row twelve times.
+    """
+    rows = decode.decode(_fetched(spark, spec), spec.decode)
+    counted = rows.observe("rows", F.count("*").alias("read"), F.count(decode.REASON).alias("bad"))
+    return _appended(counted.filter(F.isnull(decode.REASON)), spec)
+
+
+def _unchecked(spark: SparkSession, spec: PipelineSpec) -> Wait:
+    """As `_plain`, but the first bad record stops it: nothing is checked, counted or put aside."""
+    record = from_avro(F.col("value"), spec.decode.schema)
+    return _appended(_fetched(spark, spec).withColumn(decode.RECORD, record), spec)
+
+
+def _fetched(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
+    starts = source.describe_topic(spec.source).starts(spec.source.start)
+    return source.open_stream(spark, spec.source, spec.limits, starts)
+
+
+def _appended(rows: DataFrame, spec: PipelineSpec) -> Wait:
+    _create(rows.sparkSession, spec, {**pipeline.TABLE_PROPERTIES, **spec.table.properties})
+
+    def append(batch: DataFrame, batch_id: int) -> None:
+        writer = batch.write.format("iceberg").mode("append")
+        writer.options(**lake.STAGING_OPTIONS).saveAsTable(spec.table.name)
+
+    query = rows.select(*_columns(rows)).writeStream.foreachBatch(append)
+    return _bounded(query, spec).start().awaitTermination
+
+
+def _native(spark: SparkSession, spec: PipelineSpec) -> Wait:
+    """Spark's and Iceberg's defaults throughout."""
+    return _native_with(spark, spec, fetch={}, writer={})
+
+
+def _native_tuned(spark: SparkSession, spec: PipelineSpec) -> Wait:
+    """What their documentation offers for speed, and our larger fetches."""
+    return _native_with(spark, spec, fetch=source.FETCH_OPTIONS, writer=TUNED_WRITER)
+
+
+def _native_with(spark: SparkSession, spec: PipelineSpec, fetch: Mapping[str, str],
+                 writer: Mapping[str, str]) -> Wait:  # fmt: skip
+    _create(spark, spec, {})
+    stream = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", spec.source.bootstrap)
+        .option("subscribe", spec.source.topic)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", spec.limits.max_offsets or 0)
+        .options(**fetch)
+        .load()
+    )
+    rows = stream.withColumn(decode.RECORD, from_avro(F.col("value"), spec.decode.schema))
+    query = rows.select(*_columns(rows)).writeStream.format("iceberg").outputMode("append")
+    running = _bounded(query.options(**writer), spec).toTable(spec.table.name)
+    return running.awaitTermination
+
+
+def _bounded(query: DataStreamWriter, spec: PipelineSpec) -> DataStreamWriter:
+    """To the end of what the topic holds at the start."""
+    return query.option("checkpointLocation", spec.checkpoint).trigger(availableNow=True)
+
+
+def _columns(rows: DataFrame) -> tuple[Column, ...]:
+    """The article's own columns, where it came from, and when."""
+    names = rows.select(f"{decode.RECORD}.*").columns
+    return (
+        *(F.col(decode.RECORD)[name].alias(name) for name in names),
+        F.col("partition").alias("kafka_partition"),
+        F.col("offset").alias("kafka_offset"),
+        F.current_timestamp().alias("processed_at"),
+    )
+
+
+def _create(spark: SparkSession, spec: PipelineSpec, properties: Mapping[str, str]) -> None:
+    nothing = spark.createDataFrame([], "value binary, partition int, offset bigint")
+    record = from_avro(F.col("value"), spec.decode.schema)
+    rows = nothing.withColumn(decode.RECORD, record)
+    columns = lake.columns_of(rows.select(*_columns(rows)).schema)
+    lake.create_table(spark, spec.table.name, columns, spec.table.partition_by, properties)
