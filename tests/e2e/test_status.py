@@ -1,0 +1,58 @@
+"""Where a pipeline stands, and whether its Kafka and catalog answer, from the live parts."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from oncelake.cli import main
+from oncelake.errors import TableMissing
+from oncelake.local.kafka import LocalKafka
+from oncelake.ops.status import Status, status
+from oncelake.source import describe_topic
+from oncelake.spec import read_spec
+from tests.site import Site
+
+
+@pytest.fixture
+def site(kafka: LocalKafka, tmp_path: Path) -> Site:
+    return Site.make(kafka, tmp_path)
+
+
+def _status(site: Site, spark: SparkSession) -> Status:
+    site.use_catalog(spark)
+    spec = read_spec(site.spec, {}).spec
+    return status(spark, spec, describe_topic(spec.source).offsets)
+
+
+def test_status_says_what_is_done_and_how_far_behind(site: Site, spark: SparkSession) -> None:
+    site.produce(1000)
+    site.run_here(spark)
+    site.produce(300, seed=2)
+    found = _status(site, spark)
+    assert found.lag == 300
+    facts = json.loads(json.dumps(found.to_json()))
+    assert facts["generation"] == 1
+    assert facts["totals"]["read"] == 1000
+    assert sum(p["next"] for p in facts["partitions"]) == 1000
+    assert sum(p["topic_high"] for p in facts["partitions"]) == 1300
+
+
+def test_status_of_a_table_that_no_run_has_made_says_what_to_type(
+    site: Site, spark: SparkSession
+) -> None:
+    with pytest.raises(TableMissing, match="oncelake run"):
+        _status(site, spark)
+
+
+def test_check_live_asks_kafka_and_the_catalog(
+    site: Site, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(site.spec), "--live"]) == os.EX_OK
+    said = capsys.readouterr().out
+    assert "3 partitions" in said
+    assert f"table {site.table} will be created" in said
