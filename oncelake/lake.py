@@ -157,11 +157,19 @@ class LakeTable:
         for file in publication.files:
             append.appendFile(file)
         append.set(STAMP_KEY, publication.stamp)
-        append.validateWith(_Validator(transaction, publication.guard))
+        validator = _Validator(transaction, publication.guard)
+        append.validateWith(validator)
+        try:
+            self._commit_with_properties(transaction, append, publication.properties)
+        finally:
+            validator.let_go()
+
+    def _commit_with_properties(self, transaction: JavaObject, append: JavaObject,
+                                properties: Mapping[str, str]) -> None:  # fmt: skip
         append.commit()
         # After the append, so that the guard sees the properties of the refreshed base.
         update = transaction.updateProperties()
-        for key, value in publication.properties.items():
+        for key, value in properties.items():
             update.set(key, value)
         update.commit()
         transaction.commitTransaction()
@@ -222,6 +230,10 @@ class _Validator:
     def validate(self, ancestors: JavaObject) -> bool:
         base = dict(self._transaction.table().properties())
         return self._guard(base, _each_ancestor(ancestors.iterator()))
+
+    def let_go(self) -> None:
+        """Break the cycle through py4j, which would keep a table's metadata for each commit."""
+        self._transaction = None
 
     def errorMessage(self) -> str:
         return "oncelake: progress is not what this commit was placed on"
