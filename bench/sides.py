@@ -61,7 +61,7 @@ def _plain(spark: SparkSession, spec: PipelineSpec) -> Wait:
     The rows are counted because ours are: without that node in the plan Spark would push the
     check below the decoding and decode a row twelve times.
     """
-    rows = decode.decode(_fetched(spark, spec), spec.decode)
+    rows = decode.Decoder(spec.decode).decode(_fetched(spark, spec))
     counted = rows.observe("rows", F.count("*").alias("read"), F.count(decode.REASON).alias("bad"))
     return _appended(counted.filter(F.isnull(decode.REASON)), spec)
 

@@ -16,18 +16,23 @@ RECORD = "record"
 REASON = "reason"
 
 
-def decode(rows: DataFrame, spec: DecodeSpec) -> DataFrame:
-    """Kafka's columns, plus `record` and, where that could not be had, `reason`."""
-    envelope = from_avro(F.col("value"), _in_an_envelope(spec.schema), {"mode": "PERMISSIVE"})
-    decoded = rows.withColumn(RECORD, envelope["record"])
-    name = json.loads(spec.schema)["name"]
-    return decoded.withColumn(REASON, _reason(name, _strings(json.loads(spec.schema))))
+class Decoder:
+    """Made once: its expressions cost a hundred calls into the JVM, too many for every batch."""
 
+    def __init__(self, spec: DecodeSpec) -> None:
+        envelope = from_avro(F.col("value"), _in_an_envelope(spec.schema), {"mode": "PERMISSIVE"})
+        schema = json.loads(spec.schema)
+        self._record = envelope["record"].alias(RECORD)
+        self._reason = _reason(schema["name"], _strings(schema)).alias(REASON)
 
-def record_schema(spark: SparkSession, spec: DecodeSpec) -> StructType:
-    """The columns that a decoded record has."""
-    nothing = spark.createDataFrame([], "value binary")
-    return decode(nothing, spec).select(f"{RECORD}.*").schema
+    def decode(self, rows: DataFrame) -> DataFrame:
+        """Kafka's columns, plus `record` and, where that could not be had, `reason`."""
+        return rows.select("*", self._record).select("*", self._reason)
+
+    def record_schema(self, spark: SparkSession) -> StructType:
+        """The columns that a decoded record has."""
+        nothing = spark.createDataFrame([], "value binary")
+        return self.decode(nothing).select(f"{RECORD}.*").schema
 
 
 def _in_an_envelope(schema: str) -> str:
@@ -45,9 +50,8 @@ def _reason(name: str, strings: list[str]) -> Column:
         F.col(RECORD).isNull(), F.lit(f"not an Avro {name}: its bytes do not fit the schema")
     )
     for field in strings:
-        text = F.col(RECORD)[field]
-        valid = F.is_valid_utf8(text)
-        reason = reason.when(text.isNotNull() & ~valid, F.lit(f"{field} is not valid UTF-8"))
+        valid = F.is_valid_utf8(F.col(RECORD)[field])  # of a null: null, which is no reason
+        reason = reason.when(~valid, F.lit(f"{field} is not valid UTF-8"))
     return reason.otherwise(F.lit(None).cast("string"))
 
 

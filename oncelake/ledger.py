@@ -22,6 +22,7 @@ from oncelake.model import (
     Stamp,
     TopicPartition,
     non_empty,
+    show_ranges,
 )
 
 
@@ -199,7 +200,7 @@ def _refuse_rollback(table: LakeTable, progress: Progress) -> None:
     if any(a.stamp is not None and progress.attempt in a.stamp for a in table.ancestors()):
         return
     if any(a.stamp is not None and progress.attempt in a.stamp for a in table.stamps()):
-        positions = ", ".join(f"{tp} {span}" for tp, span in sorted(progress.positions.items()))
+        positions = show_ranges(progress.positions)
         raise RolledBack(
             f"{table.name}: progress says {positions}, but main was rolled back behind the "
             f"commit that wrote so far (attempt {progress.attempt}). Roll forward to it again: "

@@ -53,6 +53,11 @@ def non_empty(ranges: Ranges) -> dict[TopicPartition, Span]:
     return {tp: span for tp, span in sorted(ranges.items()) if not span.empty}
 
 
+def show_ranges(ranges: Ranges) -> str:
+    """For a person: `articles.raw.v1[0] [0, 5), ...`."""
+    return ", ".join(f"{tp} {span}" for tp, span in sorted(ranges.items()))
+
+
 def spans_to_json(ranges: Mapping[TopicPartition, Span]) -> Json:
     nested: Json = {}
     for tp, span in sorted(ranges.items()):

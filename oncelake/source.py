@@ -23,11 +23,13 @@ from oncelake.model import Origin, Ranges, Span, TopicPartition
 from oncelake.spec import LimitsSpec, SourceSpec, shown
 
 ANSWER_SECONDS = 15.0
-# Spark's defaults (500 records, 1 MiB) leave the reader waiting for many small fetches.
+# Spark asks for the topic's first and last offset around each poll: 500 records are too few for
+# that. And it asks behind a fetch that waits for new records at the topic's end, half a second a
+# task by default: a batch that reaches the end would spend its time there.
 FETCH_OPTIONS = {
-    "kafka.max.poll.records": "20000",
-    "kafka.max.partition.fetch.bytes": "33554432",
-    "kafka.fetch.max.bytes": "67108864",
+    "kafka.max.poll.records": "5000",
+    "kafka.max.partition.fetch.bytes": "4194304",
+    "kafka.fetch.max.wait.ms": "10",
 }
 JAVA_TO_LIBRDKAFKA = {
     "security.protocol": "security.protocol",
@@ -90,7 +92,10 @@ def describe(config: Mapping[str, str], topics: Sequence[str]) -> Topics:
 def open_stream(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,
                 begin: Mapping[TopicPartition, int]) -> DataFrame:  # fmt: skip
     """The topic as a stream. `begin` holds only where there is no checkpoint."""
-    options = _options(source) | {"subscribe": source.topic, "startingOffsets": _as_json(begin)}
+    options = _options(source, limits) | {
+        "subscribe": source.topic,
+        "startingOffsets": _as_json(begin),
+    }
     if limits.max_offsets is not None:
         options["maxOffsetsPerTrigger"] = str(limits.max_offsets)
     return spark.readStream.format("kafka").options(**options).load()
@@ -98,32 +103,28 @@ def open_stream(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,
 
 def read_ranges(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,
                 ranges: Ranges) -> DataFrame:  # fmt: skip
-    """Exactly these offsets, whatever Spark's stream holds in memory.
-
-    Two drivers that share a checkpoint can each log a batch: reading what is stamped, not what
-    was planned, keeps the rows and the stamp the same thing.
-    """
+    """Exactly these offsets, whatever Spark's stream has planned."""
     partitions: dict[str, list[int]] = {}
     for tp in sorted(ranges):
         partitions.setdefault(tp.topic, []).append(tp.partition)
-    options = _options(source) | {
+    options = _options(source, limits) | {
         "assign": json.dumps(partitions),
         "startingOffsets": _as_json({tp: span.start for tp, span in ranges.items()}),
         "endingOffsets": _as_json({tp: span.end for tp, span in ranges.items()}),
-        "includeHeaders": "true",
         # One name for all batches: executors then keep their connections, and what they have
         # fetched ahead, from batch to batch, instead of holding both for each batch anew.
         "kafka.group.id": f"oncelake-{source.topic}",
     }
-    if limits.min_partitions is not None:
-        options["minPartitions"] = str(limits.min_partitions)
     return spark.read.format("kafka").options(**options).load()
 
 
-def _options(source: SourceSpec) -> dict[str, str]:
+def _options(source: SourceSpec, limits: LimitsSpec) -> dict[str, str]:
+    split = {} if limits.min_partitions is None else {"minPartitions": str(limits.min_partitions)}
     return {
         "kafka.bootstrap.servers": source.bootstrap,
         "failOnDataLoss": "true",
+        "includeHeaders": "true",
+        **split,
         **FETCH_OPTIONS,
         **{f"kafka.{key}": value for key, value in source.options.items()},
     }

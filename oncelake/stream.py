@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from oncelake import lake, pipeline, source
 from oncelake.commit import Committer, Staging
-from oncelake.errors import TerminalError
+from oncelake.errors import CheckpointUnusable, TerminalError
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
-from oncelake.model import Ranges
+from oncelake.model import Ranges, show_ranges
 from oncelake.query import RunningQuery
 from oncelake.sinks.append import AppendSink, Shape
 
@@ -71,9 +71,20 @@ def write(  # noqa: PLR0913 (all but two by keyword)
     sink = AppendSink(Shape(columns.stored), main, None)
 
     def stage(batch: DataFrame, placement: Placement) -> Staging:
+        _require_as_logged(lake.planned(batch), placement.ranges, checkpoint)
         return sink.stage(columns.within(batch, placement.todo), placement.todo)
 
     return pipeline.launch(stream, committer, stage, running)
+
+
+def _require_as_logged(planned: Ranges | None, logged: Ranges, checkpoint: str) -> None:
+    """What is stamped is the log's ranges: rows of other offsets must not go under that stamp."""
+    if planned is not None and planned != logged:
+        raise CheckpointUnusable(
+            f"the batch reads {show_ranges(planned)}, but Spark's offset log in {checkpoint} says "
+            f"{show_ranges(logged)}: another run writes to the same checkpoint. Nothing was "
+            "written. Stop it, or give each its own checkpoint, and run again"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from oncelake.local import jars, java
 from oncelake.local.kafka import LocalKafka
-from oncelake.session import AVRO_LIMITS
+from oncelake.session import AVRO_OPTIONS
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def spark(warehouse: Path) -> Iterator[SparkSession]:
         f"{catalog}.cache-enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": f"{AVRO_LIMITS} -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": f"{AVRO_OPTIONS} -XX:TieredStopAtLevel=1",
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

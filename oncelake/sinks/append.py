@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from oncelake.commit import Staging
 from oncelake.errors import Unaccounted
 from oncelake.lake import LakeTable, Staged, observed
-from oncelake.model import Counts, Ranges
+from oncelake.model import Counts, Ranges, show_ranges
 
 QUARANTINE_COLUMNS = (
     "kafka_topic string, kafka_partition int, kafka_offset bigint, kafka_timestamp timestamp, "
@@ -85,10 +85,9 @@ class AppendSink:
 
 
 def _describe(table: str, counts: Counts, todo: Ranges) -> str:
-    ranges = ", ".join(f"{tp} {span}" for tp, span in todo.items())
     return (
-        f"{table}: {counts.read} rows were read from {ranges}, but {counts.written} were staged "
-        f"as good and {counts.quarantined} as bad. Nothing was committed. Counting twice gave "
-        "this: look for a transform that is not deterministic, or for a topic whose records "
-        "were removed in between, and run again"
+        f"{table}: {counts.read} rows were read from {show_ranges(todo)}, but {counts.written} "
+        f"were staged as good and {counts.quarantined} as bad. Nothing was committed. Counting "
+        "twice gave this: look for a transform that is not deterministic, or for a topic whose "
+        "records were removed in between, and run again"
     )

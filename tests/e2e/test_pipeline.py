@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from oncelake import lake, source
 from oncelake.events import Event
 from oncelake.local.kafka import LocalKafka
+from oncelake.spec import LimitsSpec, read_spec
 from tests.site import Site
 
 
@@ -114,3 +117,42 @@ def test_text_that_is_not_utf8_is_quarantined(site: Site, spark: SparkSession) -
     assert [r["reason"] for r in spark.table(site.quarantine).collect()] == [
         "id is not valid UTF-8"
     ]
+
+
+def test_a_batch_shows_the_offsets_it_will_read(site: Site, spark: SparkSession) -> None:
+    """Also where Spark splits a partition's offsets among several tasks."""
+    site.produce(3000)
+    spec = read_spec(site.spec, {}).spec
+    found = {}
+
+    def look(batch: DataFrame, batch_id: int) -> None:
+        log = source.OffsetLog(spark, str(site.checkpoint))
+        found[batch_id] = (lake.planned(batch), log.ranges(batch_id), batch.rdd.getNumPartitions())
+
+    starts = source.describe_topic(spec.source).starts("earliest")
+    stream = source.open_stream(spark, spec.source, LimitsSpec(1500, min_partitions=7), starts)
+    query = stream.writeStream.option("checkpointLocation", str(site.checkpoint))
+    query.foreachBatch(look).trigger(availableNow=True).start().awaitTermination()
+    assert len(found) >= 2
+    for planned, logged, _ in found.values():
+        assert planned == logged
+    assert found[0][2] > len(found[0][1])
+    assert lake.planned(spark.range(5)) is None
+
+
+def test_stamped_offsets_are_read_again_where_the_batch_has_others(
+    site: Site, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.produce(2000)
+    monkeypatch.setattr(lake, "planned", lambda batch: None)
+    asked = []
+
+    def read_ranges(*given: Any) -> DataFrame:
+        asked.append(given)
+        return read(*given)
+
+    read = source.read_ranges
+    monkeypatch.setattr(source, "read_ranges", read_ranges)
+    site.run_here(spark)
+    assert asked
+    site.assert_exactly_once(spark)

@@ -10,8 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import oncelake
-from oncelake.errors import Gap, TerminalError
+from oncelake import source
+from oncelake.errors import CheckpointUnusable, Gap, TerminalError
 from oncelake.local.kafka import LocalKafka
+from oncelake.model import Span, TopicPartition
 from tests.site import Site
 
 README = Path(__file__).parents[2] / "README.md"
@@ -68,6 +70,22 @@ def test_a_stream_that_starts_past_the_table_is_a_gap(site: Site, spark: SparkSe
     )
     with pytest.raises(Gap, match=r"\[0\]: offsets \[0, 5\) are missing"):
         query.wait()
+
+
+def test_a_batch_that_differs_from_the_offset_log_is_refused(
+    site: Site, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when two runs share a checkpoint, and the log's entry is the other one's."""
+    site.produce(300)
+    others = {TopicPartition(site.topic, 0): Span(0, 5)}
+    monkeypatch.setattr(source.OffsetLog, "ranges", lambda log, batch_id: others)
+    stream = _stream(site, spark, "earliest").selectExpr("topic", "partition", "offset", "value")
+    table = f"demo.news.shared_{site.catalog}"
+    kafka = oncelake.Kafka(site.bootstrap, [site.topic])
+    query = oncelake.write(stream, table, kafka=kafka, checkpoint=str(site.checkpoint), once=True)
+    with pytest.raises(CheckpointUnusable, match="another run writes to the same checkpoint"):
+        query.wait()
+    assert spark.table(table).count() == 0
 
 
 def test_a_stream_without_coordinates_is_refused(site: Site, spark: SparkSession) -> None:

@@ -47,7 +47,7 @@ def test_the_iceberg_at_hand_has_what_is_needed(spark: SparkSession) -> None:
 def test_an_iceberg_that_lacks_a_class_is_named(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lake, "NEEDED_CLASSES", ("spark.NoSuchClass",))
+    monkeypatch.setattr(lake.java, "NEEDED_CLASSES", ("spark.NoSuchClass",))
     with pytest.raises(TableUnfit, match=r"lacks org\.apache\.iceberg\.spark\.NoSuchClass"):
         lake.require_iceberg(spark)
 

@@ -1,0 +1,32 @@
+"""The one door to Java: Iceberg's API, and what Spark tells only there.
+
+Nothing outside this package touches py4j.
+"""
+
+from oncelake.lake.batches import observed, planned
+from oncelake.lake.create import columns_of, create_table
+from oncelake.lake.java import require_iceberg
+from oncelake.lake.table import (
+    STAGING_OPTIONS,
+    Ancestor,
+    Guard,
+    LakeTable,
+    Publication,
+    Staged,
+    Unanswered,
+)
+
+__all__ = [
+    "STAGING_OPTIONS",
+    "Ancestor",
+    "Guard",
+    "LakeTable",
+    "Publication",
+    "Staged",
+    "Unanswered",
+    "columns_of",
+    "create_table",
+    "observed",
+    "planned",
+    "require_iceberg",
+]

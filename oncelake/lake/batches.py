@@ -1,0 +1,61 @@
+"""What Spark knows of a batch: the offsets it will read, and what it counted on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql import DataFrame, Observation
+
+from oncelake.lake.java import JAVA_ERRORS, JavaObject
+from oncelake.model import Ranges, Span, TopicPartition, non_empty
+
+SOURCE_RDD = "DataSourceRDD"
+KAFKA_PARTITION = "KafkaBatchInputPartition"
+
+
+def planned(batch: DataFrame) -> Ranges | None:
+    """The offsets that a batch of a stream will read; None where this Spark does not show them.
+
+    The offset log says what a batch was to read. Two drivers that share a checkpoint can both
+    write an entry of it: only the plan says which offsets these rows come from.
+    """
+    try:
+        spans = sorted(_kafka_spans(batch._jdf.queryExecution().logical().rdd()))
+    except JAVA_ERRORS:
+        return None
+    ranges: dict[TopicPartition, Span] = {}
+    for tp, start, end in spans:
+        # Spark may split a partition's offsets among tasks: put them together again.
+        begun = ranges.get(tp, Span(start, start))
+        if begun.end != start:
+            return None
+        ranges[tp] = Span(begun.start, end)
+    return non_empty(ranges) or None
+
+
+def observed(observation: Observation) -> Mapping[str, int] | None:
+    """What was counted on the way; None where the plan was pruned and nothing was."""
+    try:
+        return {name: int(count) for name, count in observation.get.items()}
+    except JAVA_ERRORS:
+        return None
+
+
+def _kafka_spans(rdd: JavaObject) -> Iterator[tuple[TopicPartition, int, int]]:
+    """Walk from the rows back to the Kafka partitions that they are read from."""
+    if rdd.getClass().getSimpleName() == SOURCE_RDD:
+        for partition in rdd.partitions():
+            for given in _each(partition.inputPartitions()):
+                if given.getClass().getSimpleName() == KAFKA_PARTITION:
+                    offsets = given.offsetRange()
+                    tp = offsets.topicPartition()
+                    key = TopicPartition(str(tp.topic()), int(tp.partition()))
+                    yield key, int(offsets.fromOffset()), int(offsets.untilOffset())
+    for dependency in _each(rdd.dependencies()):
+        yield from _kafka_spans(dependency.rdd())
+
+
+def _each(sequence: JavaObject) -> Iterator[JavaObject]:
+    """A Scala sequence's members."""
+    for index in range(sequence.size()):
+        yield sequence.apply(index)

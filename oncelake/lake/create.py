@@ -1,0 +1,36 @@
+"""Make tables: plain SQL, in the catalog's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from oncelake.lake.java import JAVA_ERRORS, translated
+
+
+def columns_of(schema: StructType) -> str:
+    """A schema as the column list of a CREATE TABLE."""
+    return ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in schema.fields)
+
+
+def create_table(spark: SparkSession, name: str, columns: str, partition_by: Sequence[str] = (),
+                 properties: Mapping[str, str] | None = None) -> None:  # fmt: skip
+    """Create a table, and its namespace, where they are missing."""
+    catalog, *namespace, _ = name.split(".")
+    partitioned = f" PARTITIONED BY ({', '.join(partition_by)})" if partition_by else ""
+    listed = ", ".join(f"{_quoted(k)}={_quoted(v)}" for k, v in sorted((properties or {}).items()))
+    with_properties = f" TBLPROPERTIES ({listed})" if listed else ""
+    try:
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join([catalog, *namespace])}")
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING iceberg"
+            f"{partitioned}{with_properties}"
+        )
+    except JAVA_ERRORS as error:
+        raise translated(error, name) from error
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

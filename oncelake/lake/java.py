@@ -1,0 +1,65 @@
+"""What every use of Java needs: its classes, its exceptions, and ours for them.
+
+Two of the classes (SparkTableCache and FileRewriteCoordinator) are internal to Iceberg:
+`require_iceberg` says at start, in words, when the version at hand lacks what is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from oncelake.errors import CatalogUnreachable, OncelakeError, TableMissing, TableUnfit
+
+JavaObject: TypeAlias = Any
+# PySpark gives some of Java's exceptions classes of its own; the others come as py4j's.
+JAVA_ERRORS = (Py4JError, PySparkException)
+
+ICEBERG = "org.apache.iceberg."
+NEEDED_CLASSES = (
+    "spark.Spark3Util",
+    "spark.SparkTableCache",
+    "spark.FileRewriteCoordinator",
+    "ContentFileParser",
+    "SnapshotAncestryValidator",
+)
+
+
+def require_iceberg(spark: SparkSession) -> str:
+    """The Iceberg version, or an error that says which class it lacks."""
+    if not hasattr(spark, "_jsparkSession"):
+        raise TableUnfit(
+            "this is a Spark Connect session, which gives no access to Iceberg's Java API; "
+            "use a classic SparkSession (local, spark-submit or a cluster master)"
+        )
+    for name in NEEDED_CLASSES:
+        try:
+            java_class(spark, ICEBERG + name)
+        except JAVA_ERRORS as error:
+            raise TableUnfit(
+                f"the Iceberg on Spark's class path lacks {ICEBERG}{name}; "
+                "use iceberg-spark-runtime 1.12.0 for Spark 4.1 (see oncelake/versions.toml)"
+            ) from error
+    version = spark._jvm.org.apache.iceberg.IcebergBuild.version()  # type: ignore[union-attr]
+    return str(version)
+
+
+def java_class(spark: SparkSession, name: str) -> JavaObject:
+    jvm: JavaObject = spark._jvm
+    return jvm.org.apache.spark.util.Utils.classForName(name, True, False)
+
+
+def in_short(error: Exception) -> str:
+    """The Java exception's own words, without its stack."""
+    java = getattr(error, "java_exception", None)
+    return str(error if java is None else java.toString()).splitlines()[0]
+
+
+def translated(error: Exception, table: str) -> OncelakeError:
+    short = in_short(error)
+    if "NoSuchTable" in short or "NoSuchNamespace" in short or "_NOT_FOUND" in short:
+        return TableMissing(f"table {table} does not exist; oncelake run PIPELINE.yaml makes it")
+    return CatalogUnreachable(f"the catalog did not answer for {table}: {short}")
