@@ -54,7 +54,7 @@ def test_a_second_ctrl_c_stops_at_once(
         _until_said(site, "stopping after this batch")
         run.interrupt()
         assert run.ended() == 130
-    site.run_to_the_end()
+    site.run_here(spark)
     site.assert_exactly_once(spark)
 
 
@@ -70,5 +70,6 @@ def test_a_kafka_that_does_not_answer_is_named(
     site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setattr("oncelake.source.ANSWER_SECONDS", 3.0)
     assert main(["status", str(site.spec)]) == KafkaUnreachable.exit_code
     assert "oncelake local up" in capsys.readouterr().err

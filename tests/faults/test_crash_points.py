@@ -54,7 +54,7 @@ def test_a_kill_at_any_step_neither_loses_nor_doubles(
     site = Site.make(kafka, tmp_path)
     site.produce(3000)
     site.run_halted(str(point), point.occurrence)
-    site.run_to_the_end()
+    site.run_here(spark)
     site.assert_exactly_once(spark)
 
 

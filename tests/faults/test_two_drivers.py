@@ -30,5 +30,5 @@ def test_the_older_of_two_drivers_is_fenced(
             newer.interrupt()
             assert wait_for(newer, "stopped")
             assert newer.ended() == 0
-    site.run_to_the_end()
+    site.run_here(spark)
     site.assert_exactly_once(spark)
