@@ -17,7 +17,7 @@ REASON = "reason"
 
 
 class Decoder:
-    """Made once: its expressions cost a hundred calls into the JVM, too many for every batch."""
+    """Made once: each part of its expressions is a call into the JVM, too dear for every batch."""
 
     def __init__(self, spec: DecodeSpec) -> None:
         envelope = from_avro(F.col("value"), _in_an_envelope(spec.schema), {"mode": "PERMISSIVE"})

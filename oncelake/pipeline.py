@@ -33,8 +33,8 @@ TABLE_PROPERTIES = {
     "write.metadata.previous-versions-max": "100",
     "commit.manifest.target-size-bytes": "134217728",
     # A micro-batch's files are small. In them a dictionary of unique values is only overhead:
-    # give up on one early. And zstd's second level takes an eighth less of the whole job's time
-    # than its third, for files that are a fourteenth larger; compaction can press them again.
+    # give up on one early. And with zstd's second level the tasks took an eighth less time than
+    # with its third, the default, for files that were a fourteenth larger.
     "write.parquet.dict-size-bytes": "262144",
     "write.parquet.compression-codec": "zstd",
     "write.parquet.compression-level": "2",
@@ -69,17 +69,6 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
 
     stream = source.open_stream(spark, spec.source, spec.limits, _begin(progress, topics))
     return launch(stream, committer, stage, running)
-
-
-def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
-    """The batch as Spark planned it, where that is just what is stamped.
-
-    It is not when part of the batch is there already, or when another driver wrote to the
-    checkpoint: then the stamped offsets are read again from Kafka.
-    """
-    if lake.planned(batch) == todo:
-        return batch
-    return source.read_ranges(batch.sparkSession, spec.source, spec.limits, todo)
 
 
 def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPartition, int],
@@ -124,6 +113,17 @@ def prepare_checkpoint(checkpoint: str) -> None:
             f"the checkpoint folder {folder} is not writable by this user. Type: sudo chown -R "
             f"$USER {folder}, or set CHECKPOINT_LOCATION to another"
         )
+
+
+def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
+    """The batch as Spark planned it, where that is just what is stamped.
+
+    It is not when part of the batch is there already, or when another driver wrote to the
+    checkpoint: then the stamped offsets are read again from Kafka.
+    """
+    if lake.planned(batch) == todo:
+        return batch
+    return source.read_ranges(batch.sparkSession, spec.source, spec.limits, todo)
 
 
 def _tables(spark: SparkSession, spec: PipelineSpec,

@@ -28,12 +28,12 @@ TUNING = {
     "spark.sql.ui.retainedExecutions": "20",
 }
 LOCAL_DRIVER_MEMORY = "2g"
-# Fetched records and Parquet pages are large objects, on which G1, Java's default, spends a sixth
-# of the processor's time marking; this collector a twentieth.
+# Fetched records and Parquet pages are large objects, on which G1, Java's default, spent a fifth
+# of the processor's time; this collector a twentieth.
 LOCAL_COLLECTOR = "-XX:+UseParallelGC"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties").absolute()
 # A corrupt record can claim a string of 2 GiB: refused as undecodable, it costs no memory. Avro's
-# fast reader keeps a schema for every task there ever was: some kilobytes each, for ever.
+# fast reader keeps a schema for every task there ever was.
 LONGEST_AVRO_VALUE = 32 * 1024 * 1024
 AVRO_OPTIONS = "-Dorg.apache.avro.fastread=false " + " ".join(
     f"-Dorg.apache.avro.limits.{what}.maxLength={LONGEST_AVRO_VALUE}"

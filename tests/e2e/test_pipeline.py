@@ -26,6 +26,11 @@ def _outcomes(events: list[Event]) -> list[str]:
     return [e.facts["outcome"] for e in events if e.name == "batch"]
 
 
+def _restore(site: Site, old: Path) -> None:
+    shutil.rmtree(site.checkpoint)
+    old.rename(site.checkpoint)
+
+
 def test_every_record_lands_once_and_bad_ones_in_quarantine(
     site: Site, spark: SparkSession
 ) -> None:
@@ -53,11 +58,10 @@ def test_a_deleted_checkpoint_changes_nothing(site: Site, spark: SparkSession) -
 def test_an_old_checkpoint_is_replayed_and_refused(site: Site, spark: SparkSession) -> None:
     site.produce(1000)
     site.run_here(spark)
-    shutil.copytree(site.checkpoint, site.folder / "old")
+    old = shutil.copytree(site.checkpoint, site.folder / "old")
     site.produce(2000, seed=2)
     site.run_here(spark)
-    shutil.rmtree(site.checkpoint)
-    (site.folder / "old").rename(site.checkpoint)
+    _restore(site, old)
     assert set(_outcomes(site.run_here(spark))) == {"skipped"}
     site.assert_exactly_once(spark)
 
@@ -65,11 +69,10 @@ def test_an_old_checkpoint_is_replayed_and_refused(site: Site, spark: SparkSessi
 def test_a_replay_with_wider_batches_is_trimmed(site: Site, spark: SparkSession) -> None:
     site.produce(1500)
     site.run_here(spark)
-    shutil.copytree(site.checkpoint, site.folder / "old")
+    old = shutil.copytree(site.checkpoint, site.folder / "old")
     site.produce(700, seed=2)
     site.run_here(spark)
-    shutil.rmtree(site.checkpoint)
-    (site.folder / "old").rename(site.checkpoint)
+    _restore(site, old)
     site.produce(700, seed=3)
     assert "trimmed" in _outcomes(site.run_here(spark, max_offsets=100_000))
     site.assert_exactly_once(spark)

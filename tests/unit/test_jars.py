@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
-import time
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from xml.etree import ElementTree as xml
 
@@ -85,17 +85,22 @@ def test_an_interrupted_fetch_leaves_no_folder_that_looks_whole(
     assert jars.wrong(jars.ensure(), CHECKSUMS) == []
 
 
-def _ensure_slowly(starts: str) -> None:
-    def slow(wanted: Declared, work: Path, progress: Progress) -> Path:
+def _ensure_among(others: int, starts: str, waiting: Semaphore) -> None:
+    def fetch_when_all_wait(wanted: Declared, work: Path, progress: Progress) -> Path:
         with Path(starts).open("a") as log:
             log.write("fetch\n")
-        time.sleep(0.3)  # long enough for the others to come and find the lock held
+        for _ in range(others):
+            assert waiting.acquire(timeout=30), "another process did not wait"
         return Repository().resolve(wanted, work, progress)
 
+    def said(line: str) -> None:
+        if "waiting for it" in line:
+            waiting.release()
+
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ivy, "resolve", slow)
+        patched.setattr(ivy, "resolve", fetch_when_all_wait)
         patched.setattr(jars, "committed", lambda: CHECKSUMS)
-        jars.ensure()
+        jars.ensure(said)
 
 
 def test_of_processes_that_come_at_once_one_fetches_and_the_others_wait(
@@ -104,7 +109,8 @@ def test_of_processes_that_come_at_once_one_fetches_and_the_others_wait(
     monkeypatch.setenv("ONCELAKE_CACHE", str(tmp_path / "cache"))
     starts = tmp_path / "starts"
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_ensure_slowly, args=(str(starts),)) for _ in range(3)]
+    given = (2, str(starts), context.Semaphore(0))
+    processes = [context.Process(target=_ensure_among, args=given) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:
