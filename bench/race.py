@@ -23,9 +23,10 @@ class ContentDiffers(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """`rounds` count; one more is run before them and does not. `warmed` is called after it."""
+    """`rounds` count; `warm_ups` are run before them and do not. `warmed` is called after those."""
 
     rounds: int
+    warm_ups: int = 1
     partition_by: tuple[str, ...] = ()
     warmed: Callable[[], None] = lambda: None
 
@@ -50,16 +51,18 @@ def race(stack: Stack, sides: Sequence[Side], course: Course, out: Console) -> L
     """The laps of the counted rounds, by side."""
     counted: dict[str, list[Lap]] = {side.name: [] for side in sides}
     seen: dict[str, Content] = {}
-    for number in range(course.rounds + 1):
+    for number in range(1 - course.warm_ups, course.rounds + 1):
+        if number == 1:
+            course.warmed()
         for side in order_of(sides, number):
-            lap, seen[side.name] = _run(stack, side, f"{side.name}_{number}", course)
-            label = f"round {number} of {course.rounds}" if number else "warm-up"
+            lap, seen[side.name] = _run(
+                stack, side, f"{side.name}_{number + course.warm_ups}", course
+            )
+            label = f"round {number} of {course.rounds}" if number > 0 else "warm-up"
             out.print(f"{label:<14} {side.about:<32} {lap.rows_per_second:>9,.0f} rows/s")
-            if number:
+            if number > 0:
                 counted[side.name].append(lap)
         _require_equal(seen, stack.load.rows)
-        if number == 0:
-            course.warmed()
     return counted
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from bench.steps import StepClock
-from oncelake import decode, lake, pipeline, source
+from oncelake import decode, lake, pipeline, planner, source
 from oncelake.spec import PipelineSpec
 
 OURS, PLAIN, UNCHECKED = "oncelake", "plain", "unchecked"
@@ -56,36 +56,31 @@ def _oncelake(clock: StepClock) -> Start:
 
 
 def _plain(spark: SparkSession, spec: PipelineSpec) -> Wait:
-    """Fetching, decoding and its checks, table and writer as ours; nothing that makes it once.
-
-    The rows are counted because ours are: without that node in the plan Spark would push the
-    check below the decoding and decode a row twelve times.
-    """
-    rows = decode.Decoder(spec.decode).decode(_fetched(spark, spec))
-    counted = rows.observe("rows", F.count("*").alias("read"), F.count(decode.REASON).alias("bad"))
-    return _appended(counted.filter(F.isnull(decode.REASON)), spec)
+    """Fetching, decoding and its checks, table and writer as ours; nothing that makes it once."""
+    decoder = decode.Decoder(spec.decode, lake.utf8_check(spark))
+    return _appended(
+        spark, spec, lambda batch: decoder.decode(batch).filter(F.isnull(decode.REASON))
+    )
 
 
 def _unchecked(spark: SparkSession, spec: PipelineSpec) -> Wait:
     """As `_plain`, but the first bad record stops it: nothing is checked, counted or put aside."""
-    record = from_avro(F.col("value"), spec.decode.schema)
-    return _appended(_fetched(spark, spec).withColumn(decode.RECORD, record), spec)
+    record = from_avro(F.col("value"), spec.decode.schema).alias(decode.RECORD)
+    return _appended(spark, spec, lambda batch: batch.select("*", record))
 
 
-def _fetched(spark: SparkSession, spec: PipelineSpec) -> DataFrame:
+def _appended(spark: SparkSession, spec: PipelineSpec,
+              decoded: Callable[[DataFrame], DataFrame]) -> Wait:  # fmt: skip
+    _create(spark, spec, {**pipeline.TABLE_PROPERTIES, **spec.table.properties})
     starts = source.describe_topic(spec.source).starts(spec.source.start)
-    return source.open_stream(spark, spec.source, spec.limits, starts)
-
-
-def _appended(rows: DataFrame, spec: PipelineSpec) -> Wait:
-    _create(rows.sparkSession, spec, {**pipeline.TABLE_PROPERTIES, **spec.table.properties})
+    stream = source.open_stream(spark, spec.source, spec.limits, starts)
+    columns = _columns(decoded(stream), planner.batch_time())
 
     def append(batch: DataFrame, batch_id: int) -> None:
-        writer = batch.write.format("iceberg").mode("append")
+        writer = decoded(batch).select(*columns).write.format("iceberg").mode("append")
         writer.options(**lake.STAGING_OPTIONS).saveAsTable(spec.table.name)
 
-    query = rows.select(*_columns(rows)).writeStream.foreachBatch(append)
-    return _bounded(query, spec).start().awaitTermination
+    return _bounded(stream.writeStream.foreachBatch(append), spec).start().awaitTermination
 
 
 def _native(spark: SparkSession, spec: PipelineSpec) -> Wait:
@@ -111,7 +106,8 @@ def _native_with(spark: SparkSession, spec: PipelineSpec, fetch: Mapping[str, st
         .load()
     )
     rows = stream.withColumn(decode.RECORD, from_avro(F.col("value"), spec.decode.schema))
-    query = rows.select(*_columns(rows)).writeStream.format("iceberg").outputMode("append")
+    columns = _columns(rows, F.current_timestamp())
+    query = rows.select(*columns).writeStream.format("iceberg").outputMode("append")
     running = _bounded(query.options(**writer), spec).toTable(spec.table.name)
     return running.awaitTermination
 
@@ -121,14 +117,14 @@ def _bounded(query: DataStreamWriter, spec: PipelineSpec) -> DataStreamWriter:
     return query.option("checkpointLocation", spec.checkpoint).trigger(availableNow=True)
 
 
-def _columns(rows: DataFrame) -> tuple[Column, ...]:
+def _columns(rows: DataFrame, now: Column) -> tuple[Column, ...]:
     """The article's own columns, where it came from, and when."""
     names = rows.select(f"{decode.RECORD}.*").columns
     return (
         *(F.col(decode.RECORD)[name].alias(name) for name in names),
         F.col("partition").alias("kafka_partition"),
         F.col("offset").alias("kafka_offset"),
-        F.current_timestamp().alias("processed_at"),
+        now.alias("processed_at"),
     )
 
 
@@ -136,5 +132,5 @@ def _create(spark: SparkSession, spec: PipelineSpec, properties: Mapping[str, st
     nothing = spark.createDataFrame([], "value binary, partition int, offset bigint")
     record = from_avro(F.col("value"), spec.decode.schema)
     rows = nothing.withColumn(decode.RECORD, record)
-    columns = lake.columns_of(rows.select(*_columns(rows)).schema)
+    columns = lake.columns_of(rows.select(*_columns(rows, F.current_timestamp())).schema)
     lake.create_table(spark, spec.table.name, columns, spec.table.partition_by, properties)

@@ -53,6 +53,11 @@ def non_empty(ranges: Ranges) -> dict[TopicPartition, Span]:
     return {tp: span for tp, span in sorted(ranges.items()) if not span.empty}
 
 
+def offsets_in(ranges: Ranges) -> int:
+    """How many: at least as many as there are records, since offsets may have holes."""
+    return sum(max(0, span.end - span.start) for span in ranges.values())
+
+
 def show_ranges(ranges: Ranges) -> str:
     """For a person: `articles.raw.v1[0] [0, 5), ...`."""
     return ", ".join(f"{tp} {span}" for tp, span in sorted(ranges.items()))

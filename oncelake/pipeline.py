@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from oncelake import decode, events, lake, source
+from oncelake import decode, events, lake, planner, source
 from oncelake.batch import BatchWriter, Stage
 from oncelake.commit import Committer, OnStep, Staging
 from oncelake.errors import CheckpointUnusable
@@ -56,7 +56,7 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     """Claim the table and begin to write. Raises before anything is read if it must not."""
     lake.require_iceberg(spark)
     topics = source.describe_topic(spec.source)
-    decoder = decode.Decoder(spec.decode)
+    decoder = decode.Decoder(spec.decode, lake.utf8_check(spark))
     record = decoder.record_schema(spark)
     main, quarantine = _tables(spark, spec, record)
     committer = Committer(spec.name, main, {quarantine.name: quarantine}, running.on_step)
@@ -155,7 +155,7 @@ def _shape(record: StructType) -> Shape:
         F.col("partition").alias("kafka_partition"),
         F.col("offset").alias("kafka_offset"),
     )
-    now = F.current_timestamp().alias("processed_at")
+    now = planner.batch_time().alias("processed_at")
     whole = (
         F.col("topic").alias("kafka_topic"),
         *coordinates,

@@ -14,6 +14,13 @@ from oncelake.local.kafka import LocalKafka
 from oncelake.session import AVRO_OPTIONS
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _scratch(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every Spark of the suite, this process's and others', keeps its temporary files in there:
+    one that is killed does not remove them."""
+    os.environ["SPARK_SUBMIT_OPTS"] = java.scratch_option(tmp_path_factory.mktemp("java"))
+
+
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
     """One real broker for the session; a test makes topics of its own names on it."""

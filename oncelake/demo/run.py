@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from types import TracebackType
 
 from oncelake.demo.tally import Event, parse
 from oncelake.errors import OncelakeError
+from oncelake.local import java
 from oncelake.spec.environment import PREFIX, RESERVED, SHORT_NAMES
 
 # Long enough for a machine that is busy with other things: a hang is the only thing they catch.
@@ -26,13 +28,18 @@ class RunFailed(OncelakeError):
     """A process of the demo did not do its part; the message ends with the tail of its log."""
 
 
-def child_environment() -> Mapping[str, str]:
-    """Without the variables that would point the demo's spec at something else."""
-    return {
+def child_environment(scratch: Path) -> Mapping[str, str]:
+    """Without the variables that would point the demo's spec at something else.
+
+    A killed JVM leaves its temporary files behind: in `scratch`, which goes with the demo.
+    """
+    kept = {
         name: value
         for name, value in os.environ.items()
         if name not in SHORT_NAMES and (not name.startswith(PREFIX) or name in RESERVED)
     }
+    options = kept.get("SPARK_SUBMIT_OPTS", ""), shlex.quote(java.scratch_option(scratch))
+    return {**kept, "SPARK_SUBMIT_OPTS": " ".join(options).strip()}
 
 
 class PipelineRun:
@@ -57,7 +64,7 @@ class PipelineRun:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=child_environment(),
+                env=child_environment(spec.parent / "tmp"),
                 start_new_session=True,
                 text=True,
             )

@@ -15,6 +15,7 @@ from oncelake.lake.table import (
     Staged,
     Unanswered,
 )
+from oncelake.lake.text import utf8_check
 
 __all__ = [
     "STAGING_OPTIONS",
@@ -29,4 +30,5 @@ __all__ = [
     "observed",
     "planned",
     "require_iceberg",
+    "utf8_check",
 ]

@@ -62,6 +62,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "JAVA_HOME": str(java_home())}
 
 
+def scratch_option(folder: Path) -> str:
+    """Has a JVM keep its temporary files in `folder`: a killed one leaves them behind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return f"-Djava.io.tmpdir={folder.absolute()}"
+
+
 @cache
 def _home(java_home: str | None, path: str | None) -> Path:
     refused = []

@@ -155,7 +155,7 @@ class LocalKafka:
     def _run(self, main_class: str, *arguments: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                kraft.command(main_class, *arguments),
+                kraft.command(self._home / "tmp", main_class, *arguments),
                 cwd=self._home,
                 env=java.environment(),
                 stdin=subprocess.DEVNULL,

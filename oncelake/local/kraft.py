@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import uuid
+from pathlib import Path
 
 from oncelake.local import jars, java, ports
 
@@ -51,10 +52,11 @@ def properties(port: int, controller_port: int) -> str:
     return _PROPERTIES.format(host=ports.HOST, port=port, controller_port=controller_port)
 
 
-def command(main_class: str, *arguments: str) -> list[str]:
-    """A Java command with Kafka's own jars and no others."""
+def command(scratch: Path, main_class: str, *arguments: str) -> list[str]:
+    """A Java command with Kafka's own jars and no others; its temporary files are in `scratch`."""
     class_path = os.pathsep.join(str(jar) for jar in jars.kafka_jars())
-    return [str(java.java_command()), *_JAVA_OPTIONS, "-cp", class_path, main_class, *arguments]
+    options = (*_JAVA_OPTIONS, java.scratch_option(scratch), "-cp", class_path)
+    return [str(java.java_command()), *options, main_class, *arguments]
 
 
 def new_cluster_id() -> str:

@@ -1,7 +1,9 @@
 """Append: every good row once, with its coordinates; the rest whole, to quarantine.
 
-One job a batch: the rows are counted while they are written. Only a batch that holds bad rows
-reads its ranges a second time, for those alone.
+One job a batch. An offset holds at most one record: a batch that writes as many rows as it has
+offsets has read each of them, and each was good. Where fewer are written, the same offsets are
+read again for the bad rows, and counted. A topic with holes (compaction, transactions) would pay
+that for every batch: once one is seen, rows are counted while they are written.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from pyspark.sql import functions as F
 from oncelake.commit import Staging
 from oncelake.errors import Unaccounted
 from oncelake.lake import LakeTable, Staged, observed
-from oncelake.model import Counts, Ranges, show_ranges
+from oncelake.model import Counts, Ranges, offsets_in, show_ranges
 
 QUARANTINE_COLUMNS = (
     "kafka_topic string, kafka_partition int, kafka_offset bigint, kafka_timestamp timestamp, "
     "key binary, value binary, headers array<struct<key: string, value: binary>>, "
     "reason string, processed_at timestamp"
 )
+READ = "read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +45,53 @@ class AppendSink:
         self._shape = shape
         self._main = main
         self._quarantine = quarantine
+        # Without a reason the rows are as their user made them: none of an offset, or many.
+        self._one_an_offset = shape.reason is not None
+        self._count_on_the_way = not self._one_an_offset
 
     def stage(self, due: DataFrame, todo: Ranges) -> Staging:
         """Write the files of the rows that are due, and know of each what became of it."""
-        counted, observation = self._counted(due)
-        main = self._main.stage(self._good(counted))
-        seen = observed(observation)
-        if seen is None or seen["read"] != main.rows + seen["bad"]:
-            seen = self._recount(due)
-        sides = self._stage_bad(due) if seen["bad"] else {}
+        main, read = self._stage_good(due)
+        offsets = offsets_in(todo)
+        if self._one_an_offset and main.rows == offsets:
+            return Staging(main, Counts(read=offsets, written=offsets), {})
+        sides: Mapping[str, Staged] = {}
+        if self._one_an_offset and read != main.rows:
+            sides, read = self._stage_bad(due)
         quarantined = sum(side.rows for side in sides.values())
-        counts = Counts(read=seen["read"], written=main.rows, quarantined=quarantined)
+        if read is None or read != main.rows + quarantined:
+            read = due.count()
+        counts = Counts(read=read, written=main.rows, quarantined=quarantined)
         if not counts.balanced:
             raise Unaccounted(_describe(self._main.name, counts, todo))
+        self._count_on_the_way = not self._one_an_offset or read < offsets
         return Staging(main, counts, sides)
 
-    def _counted(self, due: DataFrame) -> tuple[DataFrame, Observation]:
-        """Counted on the way. The counting also keeps Spark from pushing a filter on the reason
-        below the decoding, where it would decode a record once for each of the reason's parts."""
-        observation = Observation()
-        counts = F.count("*").alias("read"), self._bad().alias("bad")
-        return due.observe(observation, *counts), observation
+    def _stage_good(self, due: DataFrame) -> tuple[Staged, int | None]:
+        """The good rows' files and, where it was counted on the way, how many rows were read."""
+        rows, observation = _counted(due) if self._count_on_the_way else (due, None)
+        good = rows.filter(F.isnull(self._shape.reason)) if self._shape.reason else rows
+        staged = self._main.stage(good.select(*self._shape.good))
+        return staged, _read(observation) if observation else None
 
-    def _good(self, rows: DataFrame) -> DataFrame:
-        good = rows if self._shape.reason is None else rows.filter(F.isnull(self._shape.reason))
-        return good.select(*self._shape.good)
-
-    def _bad(self) -> Column:
-        return F.count(F.col(self._shape.reason) if self._shape.reason else F.lit(None))
-
-    def _stage_bad(self, due: DataFrame) -> Mapping[str, Staged]:
+    def _stage_bad(self, due: DataFrame) -> tuple[Mapping[str, Staged], int | None]:
         assert self._quarantine is not None
         assert self._shape.reason is not None
-        counted, _ = self._counted(due)
-        bad = counted.filter(F.col(self._shape.reason).isNotNull()).select(*self._shape.bad)
-        return {self._quarantine.name: self._quarantine.stage(bad)}
+        rows, observation = _counted(due)
+        bad = rows.filter(F.isnotnull(self._shape.reason)).select(*self._shape.bad)
+        staged = self._quarantine.stage(bad)
+        return {self._quarantine.name: staged} if staged.rows else {}, _read(observation)
 
-    def _recount(self, due: DataFrame) -> Mapping[str, int]:
-        """Count the same ranges by a read of their own."""
-        row = due.agg(F.count("*").alias("read"), self._bad().alias("bad")).collect()[0]
-        return {"read": int(row["read"]), "bad": int(row["bad"])}
+
+def _counted(rows: DataFrame) -> tuple[DataFrame, Observation]:
+    observation = Observation()
+    return rows.observe(observation, F.count("*").alias(READ)), observation
+
+
+def _read(observation: Observation) -> int | None:
+    """Rows counted on the way: wrong after a lost shuffle, none where the plan was pruned."""
+    seen = observed(observation)
+    return None if seen is None else seen[READ]
 
 
 def _describe(table: str, counts: Counts, todo: Ranges) -> str:

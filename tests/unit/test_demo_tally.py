@@ -157,14 +157,15 @@ def test_a_former_demo_is_replaced(tmp_path: Path) -> None:
 
 
 def test_variables_that_would_redirect_the_spec_do_not_reach_the_runs(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KAFKA_TOPIC", "another")
     monkeypatch.setenv("ONCELAKE_LIMITS_MAX_OFFSETS", "1")
     monkeypatch.setenv("ONCELAKE_CACHE", "kept")
-    environment = child_environment()
+    environment = child_environment(tmp_path / "a scratch")
     assert environment["ONCELAKE_CACHE"] == "kept"
     assert not {"KAFKA_TOPIC", "ONCELAKE_LIMITS_MAX_OFFSETS"} & set(environment)
+    assert environment["SPARK_SUBMIT_OPTS"].endswith(f"'-Djava.io.tmpdir={tmp_path}/a scratch'")
 
 
 def avro_file(path: Path, fields: list[dict[str, Any]], records: list[dict[str, Any]]) -> str:
