@@ -23,9 +23,9 @@ from bench.sides import NATIVE, OURS, PLAIN, TUNED, UNCHECKED, Side, sides
 from bench.stack import Load, Stack, stack
 from bench.steps import StepClock
 
-# A partition's share is a sixth of it, rounded down: so 2 M rows are five batches, without a sixth
-# for a handful of rows.
-BATCH = 400_002
+# A third of the 2 M rows: a partition's share is a sixth of it, rounded down, so there is no fourth
+# batch for a handful of rows.
+BATCH = 666_672
 # The JVM's compiler needs about a minute of each side before its figures settle.
 WARM_UPS = 3
 BY_DAY = ("days(published_at)",)

@@ -60,6 +60,15 @@ class Outcome:
 Stager = Callable[[ledger.Placement], Staging]
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What is to be published, and progress once it is."""
+
+    staging: Staging
+    stamp: Stamp
+    landed: Progress
+
+
 class Committer:
     """The protocol for one run of one pipeline on one main table and its side tables."""
 
@@ -99,23 +108,32 @@ class Committer:
         with self._step(Step.FINISH):
             self._follow(progress)
         with self._step(Step.PLACE):
-            placement = ledger.place(progress, self._generation, ranges)
+            placement = ledger.place(progress, self._generation, ranges, view.head)
         if not placement.todo:
             return Outcome(placement.outcome, placement.ranges, Counts(), progress)
-        with self._step(Step.STAGE):
-            staging = stage(placement)
-        attempt = str(uuid.uuid4())
-        stamp = ledger.batch_stamp(progress, placement.todo, staging.counts, attempt)
-        landed = progress.after(stamp, self._pending(staging, stamp))
+        draft = self._draft(view, placement, stage)
         for pause in (*BACK_OFF_SECONDS, None):
             with self._step(Step.PUBLISH):
-                error = self._publish(view, stamp, landed, staging.main)
+                error = self._publish(view, draft.stamp, draft.landed, draft.staging.main)
             with self._step(Step.SETTLE):
-                if error is None or self._settled(view, attempt):
-                    self._follow(landed)
-                    return Outcome(placement.outcome, placement.todo, staging.counts, landed)
+                if error is None or self._settled(view, draft.stamp.attempt):
+                    self._follow(draft.landed)
+                    counts = draft.staging.counts
+                    return Outcome(placement.outcome, placement.todo, counts, draft.landed)
             _wait(pause, error, f"committing to {self._main.name}")
+            if draft.staging.main.base is not None:
+                # It fits one snapshot only. Somebody else's is main's head by now: once more.
+                view = ledger.look(self._main, self._pipeline)
+                placement = ledger.place(_claimed(view), self._generation, ranges, view.head)
+                draft = self._draft(view, placement, stage)
         raise AssertionError("unreachable: the last pause raises")
+
+    def _draft(self, view: ledger.View, placement: ledger.Placement, stage: Stager) -> _Draft:
+        with self._step(Step.STAGE):
+            staging = stage(placement)
+        progress, attempt = _claimed(view), str(uuid.uuid4())
+        stamp = ledger.batch_stamp(progress, placement.todo, staging.counts, attempt)
+        return _Draft(staging, stamp, progress.after(stamp, self._pending(staging, stamp)))
 
     def require_ownership(self) -> None:
         """Raise Fenced if a newer run owns the pipeline."""
@@ -134,8 +152,10 @@ class Committer:
         publication = Publication(
             stamp=stamp.to_text(),
             properties={key: progress.to_text()},
-            guard=ledger.guard(view, key, stamp.attempt),
+            guard=ledger.guard(view, key, stamp.attempt, unmoved=staged.base is not None),
             files=staged.files,
+            deletes=staged.deletes,
+            base=staged.base,
         )
         try:
             self._main.publish(publication)

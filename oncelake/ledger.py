@@ -45,10 +45,11 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a batch lies: `todo` is what is still to be written of it."""
+    """Where a batch lies: `todo` is what is still to be written of it, onto the snapshot `base`."""
 
     ranges: Ranges
     todo: Ranges
+    base: int | None = None
 
     @property
     def outcome(self) -> str:
@@ -94,7 +95,8 @@ def claim(view: View, pipeline: str, origin: Origin, starts: Mapping[TopicPartit
     return stamp, base.after(stamp, pending=base.pending)
 
 
-def place(progress: Progress, generation: int, ranges: Ranges) -> Placement:
+def place(progress: Progress, generation: int, ranges: Ranges,
+          base: int | None = None) -> Placement:  # fmt: skip
     """Before progress: skip. At it: write. Across it: trim. Beyond it: stop, a gap."""
     if progress.generation != generation:
         raise fenced(progress, generation)
@@ -107,7 +109,7 @@ def place(progress: Progress, generation: int, ranges: Ranges) -> Placement:
     if missing:
         raise Gap(_describe_gap(progress.pipeline, missing))
     todo = {tp: Span(max(s.start, progress.next_offset(tp)), s.end) for tp, s in batch.items()}
-    return Placement(batch, non_empty(todo))
+    return Placement(batch, non_empty(todo), base)
 
 
 def refuse_same_topic_twice(table: LakeTable, pipeline: str, origin: Origin) -> None:
@@ -139,16 +141,19 @@ def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str) 
     )
 
 
-def guard(view: View, key: str, attempt: str) -> Guard:
-    """May this attempt land on the refreshed base? Only if nothing of ours has moved."""
+def guard(view: View, key: str, attempt: str, unmoved: bool = False) -> Guard:
+    """May this attempt land on the refreshed base? Only if nothing of ours has moved.
+
+    `unmoved`: only if nobody has committed anything, ours or not.
+    """
 
     def holds(base: Mapping[str, str], ancestors: Iterator[Ancestor]) -> bool:
         head_found = view.head is None
-        for ancestor in ancestors:
+        for number, ancestor in enumerate(ancestors):
             if ancestor.stamp is not None and attempt in ancestor.stamp:
                 raise AlreadyLanded(attempt)
             if ancestor.snapshot_id == view.head:
-                head_found = True
+                head_found = number == 0 or not unmoved
                 break
         return head_found and base.get(key) == view.text
 

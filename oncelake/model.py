@@ -78,9 +78,17 @@ def spans_from_json(nested: Json) -> dict[TopicPartition, Span]:
     }
 
 
+BESIDES = ("inserted", "updated", "removed")
+_NOT_A_FATE = ("read", *BESIDES)
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Rows of a batch by what became of them; `read` is the sum of all the others."""
+    """Rows of a batch by what became of them; `read` is the sum of them, those besides apart.
+
+    Besides: what was written was `inserted`, or `updated` a row that was there; `removed` are rows
+    of the table that tombstones took away. So the table's rows are inserted less removed.
+    """
 
     read: int = 0
     written: int = 0
@@ -89,11 +97,17 @@ class Counts:
     quarantined: int = 0
     filtered: int = 0
     deleted: int = 0
+    inserted: int = 0
+    updated: int = 0
+    removed: int = 0
+
+    def fates(self) -> dict[str, int]:
+        """What became of rows that were read: of each exactly one of these."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_A_FATE}
 
     @property
     def accounted(self) -> int:
-        """Every row read must have become exactly one of these."""
-        return sum(getattr(self, f.name) for f in fields(self) if f.name != "read")
+        return sum(self.fates().values())
 
     @property
     def balanced(self) -> bool:
@@ -103,7 +117,9 @@ class Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def to_json(self) -> Json:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        """Those besides only where there are any: an append has none."""
+        every = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: count for name, count in every.items() if count or name not in BESIDES}
 
     @classmethod
     def from_json(cls, data: Json) -> Counts:

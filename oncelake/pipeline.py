@@ -21,7 +21,10 @@ from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, TopicPartition
 from oncelake.query import RunningQuery
-from oncelake.sinks.append import QUARANTINE_COLUMNS, AppendSink, Shape
+from oncelake.rules import Versions, require_key
+from oncelake.sinks.append import AppendSink
+from oncelake.sinks.intake import QUARANTINE_COLUMNS, Shape
+from oncelake.sinks.upsert import UpsertSink
 from oncelake.spec import PipelineSpec
 
 EARLIEST = -2
@@ -38,6 +41,11 @@ TABLE_PROPERTIES = {
     "write.parquet.dict-size-bytes": "262144",
     "write.parquet.compression-codec": "zstd",
     "write.parquet.compression-level": "2",
+}
+# Deletion vectors, which mark a row of a file as gone, came with the third version of the format.
+MODE_PROPERTIES: Mapping[str, Mapping[str, str]] = {
+    "append": {},
+    "upsert": {"format-version": "3"},
 }
 
 
@@ -61,11 +69,10 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     main, quarantine = _tables(spark, spec, record)
     committer = Committer(spec.name, main, {quarantine.name: quarantine}, running.on_step)
     progress = claim(committer, topics, topics.starts(spec.source.start), running)
-    sink = AppendSink(_shape(record), main, quarantine)
+    write = _sink(spec, _shape(record), main, quarantine)
 
     def stage(batch: DataFrame, placement: Placement) -> Staging:
-        rows = _rows(batch, spec, placement.todo)
-        return sink.stage(decoder.decode(rows), placement.todo)
+        return write(decoder.decode(_rows(batch, spec, placement.todo)), placement)
 
     stream = source.open_stream(spark, spec.source, spec.limits, _begin(progress, topics))
     return launch(stream, committer, stage, running)
@@ -115,6 +122,14 @@ def prepare_checkpoint(checkpoint: str) -> None:
         )
 
 
+def _sink(spec: PipelineSpec, shape: Shape, main: LakeTable, quarantine: LakeTable) -> Stage:
+    if spec.mode == "append":
+        append = AppendSink(shape, main, quarantine)
+        return lambda rows, placement: append.stage(rows, placement.todo)
+    upsert = UpsertSink(shape, Versions(spec.key, spec.order), main, quarantine)
+    return lambda rows, placement: upsert.stage(require_key(rows, spec.key), placement)
+
+
 def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
     """The batch as Spark planned it, where that is just what is stamped.
 
@@ -129,7 +144,7 @@ def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
 def _tables(spark: SparkSession, spec: PipelineSpec,
             record: StructType) -> tuple[LakeTable, LakeTable]:  # fmt: skip
     columns = lake.columns_of(record)
-    properties = {**TABLE_PROPERTIES, **spec.table.properties}
+    properties = {**TABLE_PROPERTIES, **MODE_PROPERTIES[spec.mode], **spec.table.properties}
     lake.create_table(
         spark,
         spec.table.name,

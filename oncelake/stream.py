@@ -15,7 +15,8 @@ from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Ranges, show_ranges
 from oncelake.query import RunningQuery
-from oncelake.sinks.append import AppendSink, Shape
+from oncelake.sinks.append import AppendSink
+from oncelake.sinks.intake import Shape
 
 # Kafka's own names first, then the ones our tables use.
 COORDINATES = (("topic", "partition", "offset"), ("kafka_topic", "kafka_partition", "kafka_offset"))

@@ -72,6 +72,20 @@ def expected(bootstrap: str, topic: str, schema: dict[str, Any]) -> Contents:
     return Contents(good, bad)
 
 
+def latest(every: Contents) -> Contents:
+    """Of each article the version published last; of equals the one further on in Kafka."""
+    newest: dict[str, Article] = {}
+    for article in every.good:
+        other = newest.get(article.id)
+        if other is None or _rank(article) > _rank(other):
+            newest[article.id] = article
+    return Contents(Counter(newest.values()), every.bad)
+
+
+def _rank(article: Article) -> tuple[datetime, int, int]:
+    return article.published_at, article.partition, article.offset
+
+
 def actual(database: Path, table: str, quarantine: str) -> Contents:
     """Every row of both tables as PyIceberg reads them."""
     catalog_name, namespace, name = table.split(".")

@@ -14,7 +14,7 @@ from oncelake import events, pipeline
 from oncelake.demo.run import PipelineRun
 from oncelake.demo.tally import Event
 from oncelake.local.kafka import LocalKafka, create_topic
-from oncelake.ops.audit import Report, audit
+from oncelake.ops.audit import Names, Report, audit
 from oncelake.samples import articles
 from oncelake.samples.producer import Target, produce
 from oncelake.spec import read_spec
@@ -48,6 +48,11 @@ spark:
     spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1
     spark.sql.shuffle.partitions: 2
 """
+UPSERT = """\
+mode: upsert
+key: id
+order: published_at
+"""
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,13 @@ class Site:
     bootstrap: str
     topic: str
     catalog: str
+    upsert: bool = False
 
     @classmethod
-    def make(cls, kafka: LocalKafka, folder: Path, max_offsets: int = 1000) -> Site:
+    def make(cls, kafka: LocalKafka, folder: Path, max_offsets: int = 1000,
+             upsert: bool = False) -> Site:  # fmt: skip
         number = next(_numbers)
-        site = cls(folder, kafka.bootstrap, f"faults.{number}", f"faults{number}")
+        site = cls(folder, kafka.bootstrap, f"faults.{number}", f"faults{number}", upsert)
         create_topic(site.bootstrap, site.topic, partitions=3)
         schema = resources.files("oncelake.samples").joinpath("article.avsc").read_text()
         (folder / "article.avsc").write_text(schema)
@@ -72,7 +79,7 @@ class Site:
             catalog=site.catalog,
             max_offsets=max_offsets,
         )
-        site.spec.write_text(text)
+        site.spec.write_text(text + (UPSERT if upsert else ""))
         return site
 
     @property
@@ -86,6 +93,10 @@ class Site:
     @property
     def quarantine(self) -> str:
         return f"{self.table}_quarantine"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("id",) if self.upsert else ()
 
     def produce(self, count: int, seed: int = 1) -> None:
         load = articles.Load(count=count, corrupt=0.01, duplicates=0.02, late=0.01, seed=seed)
@@ -134,16 +145,22 @@ class Site:
     def audit(self, spark: SparkSession) -> Report:
         self.use_catalog(spark)
         kafka = {"bootstrap.servers": self.bootstrap}
-        return audit(spark, self.table, "articles", self.quarantine, kafka)
+        return audit(spark, Names(self.table, "articles", self.quarantine, self.key), kafka)
 
     def assert_exactly_once(self, spark: SparkSession) -> None:
         """Our audit and an oracle that shares nothing with us must both agree."""
         report = self.audit(spark)
         assert report.verdict == "clean", report
+        oracle.assert_exactly_once(self.expected(), self.contents())
+
+    def expected(self) -> oracle.Contents:
+        """Every record or, of an upsert, of each article the latest version."""
         schema = oracle.read_schema(self.folder / "article.avsc")
-        want = oracle.expected(self.bootstrap, self.topic, schema)
-        have = oracle.actual(self.folder / "catalog.db", self.table, self.quarantine)
-        oracle.assert_exactly_once(want, have)
+        every = oracle.expected(self.bootstrap, self.topic, schema)
+        return oracle.latest(every) if self.upsert else every
+
+    def contents(self) -> oracle.Contents:
+        return oracle.actual(self.folder / "catalog.db", self.table, self.quarantine)
 
 
 def wait_for(run: PipelineRun, name: str, times: int = 1) -> Event:

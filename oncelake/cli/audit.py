@@ -37,7 +37,7 @@ def add(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace) -> int:
     # Spark takes a second to import: a wrong word should not wait for it.
-    from oncelake.ops.audit import audit
+    from oncelake.ops.audit import Names, audit
     from oncelake.session import open_session
     from oncelake.source import client_config
     from oncelake.spec import read_spec
@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     spark = open_session(spec)
     try:
         kafka = client_config(spec.source)
-        report = audit(spark, spec.table.name, spec.name, spec.table.quarantine, kafka)
+        names = Names(spec.table.name, spec.name, spec.table.quarantine, spec.key)
+        report = audit(spark, names, kafka)
     finally:
         spark.stop()
     if args.json:

@@ -5,6 +5,7 @@ Nothing outside this package touches py4j.
 
 from oncelake.lake.batches import observed, planned
 from oncelake.lake.create import columns_of, create_table
+from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.java import require_iceberg
 from oncelake.lake.table import (
     STAGING_OPTIONS,
@@ -20,8 +21,10 @@ from oncelake.lake.text import utf8_check
 __all__ = [
     "STAGING_OPTIONS",
     "Ancestor",
+    "Deletes",
     "Guard",
     "LakeTable",
+    "Positions",
     "Publication",
     "Staged",
     "Unanswered",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, Observation
@@ -11,6 +12,8 @@ from oncelake.model import Ranges, Span, TopicPartition, non_empty
 
 SOURCE_RDD = "DataSourceRDD"
 KAFKA_PARTITION = "KafkaBatchInputPartition"
+# As text: asked for part by part it would take six calls to Java.
+_RANGE = re.compile(r"KafkaOffsetRange\((.+)-(\d+),(\d+),(\d+),.*\)")
 
 
 def planned(batch: DataFrame) -> Ranges | None:
@@ -20,8 +23,12 @@ def planned(batch: DataFrame) -> Ranges | None:
     write an entry of it: only the plan says which offsets these rows come from.
     """
     try:
-        spans = sorted(_kafka_spans(batch._jdf.queryExecution().logical().rdd()))
+        texts = list(_kafka_ranges(batch._jdf.queryExecution().logical().rdd()))
     except JAVA_ERRORS:
+        return None
+    found = [_RANGE.fullmatch(text) for text in texts]
+    spans = sorted(_span(match) for match in found if match)
+    if len(spans) != len(texts):
         return None
     ranges: dict[TopicPartition, Span] = {}
     for tp, start, end in spans:
@@ -41,18 +48,20 @@ def observed(observation: Observation) -> Mapping[str, int] | None:
         return None
 
 
-def _kafka_spans(rdd: JavaObject) -> Iterator[tuple[TopicPartition, int, int]]:
+def _kafka_ranges(rdd: JavaObject) -> Iterator[str]:
     """Walk from the rows back to the Kafka partitions that they are read from."""
     if rdd.getClass().getSimpleName() == SOURCE_RDD:
         for partition in rdd.partitions():
             for given in _each(partition.inputPartitions()):
                 if given.getClass().getSimpleName() == KAFKA_PARTITION:
-                    offsets = given.offsetRange()
-                    tp = offsets.topicPartition()
-                    key = TopicPartition(str(tp.topic()), int(tp.partition()))
-                    yield key, int(offsets.fromOffset()), int(offsets.untilOffset())
+                    yield str(given.offsetRange().toString())
     for dependency in _each(rdd.dependencies()):
-        yield from _kafka_spans(dependency.rdd())
+        yield from _kafka_ranges(dependency.rdd())
+
+
+def _span(match: re.Match[str]) -> tuple[TopicPartition, int, int]:
+    topic, partition, start, end = match.groups()
+    return TopicPartition(topic, int(partition)), int(start), int(end)
 
 
 def _each(sequence: JavaObject) -> Iterator[JavaObject]:

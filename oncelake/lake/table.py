@@ -12,6 +12,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from oncelake.errors import TableUnfit
+from oncelake.lake.deletes import NO_DELETES, Deletes, Positions, write_vectors
 from oncelake.lake.java import ICEBERG, JAVA_ERRORS, JavaObject, in_short, java_class, translated
 from oncelake.model import STAMP_KEY
 
@@ -36,9 +37,14 @@ Guard: TypeAlias = Callable[[Mapping[str, str], Iterator[Ancestor]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Data files that are written and belong to no snapshot yet."""
+    """Data files that are written and belong to no snapshot yet.
+
+    `base`: the snapshot that they were worked out against, where they fit no other.
+    """
 
     files: tuple[JavaObject, ...] = ()
+    deletes: Deletes = NO_DELETES
+    base: int | None = None
 
     @property
     def rows(self) -> int:
@@ -53,6 +59,8 @@ class Publication:
     properties: Mapping[str, str]
     guard: Guard
     files: Sequence[JavaObject] = field(default=())
+    deletes: Deletes = NO_DELETES
+    base: int | None = None
 
 
 class LakeTable:
@@ -107,6 +115,10 @@ class LakeTable:
             coordinator.clearRewrite(self._table, key)
             self._cache.remove(key)
 
+    def stage_deletes(self, snapshot: int, gone: Positions) -> Deletes:
+        """Write vectors for the positions that are gone from files of this snapshot."""
+        return write_vectors(self._jvm, self._table, snapshot, gone)
+
     def publish(self, publication: Publication) -> None:
         """Commit once, guarded at every retry; Unanswered unless it is confirmed."""
         try:
@@ -117,26 +129,20 @@ class LakeTable:
     def _commit(self, publication: Publication) -> None:
         ensure_callback_server_started(self._spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
         transaction = self._table.newTransaction()
-        append = transaction.newAppend()
-        for file in publication.files:
-            append.appendFile(file)
-        append.set(STAMP_KEY, publication.stamp)
         validator = _Validator(self._jvm, transaction, publication.guard)
-        append.validateWith(validator)
         try:
-            self._commit_with_properties(transaction, append, publication.properties)
+            # A row delta checks for conflicts before it asks the guard, and would take a commit of
+            # ours that had landed for one: an empty append goes first and asks.
+            if publication.deletes.added:
+                _guarded(transaction.newAppend(), validator).commit()
+                _delta(transaction.newRowDelta(), publication).commit()
+            else:
+                _appended(_guarded(transaction.newAppend(), validator), publication).commit()
+            # Last, so that the guard sees the properties of the refreshed base.
+            _set(transaction.updateProperties(), publication.properties).commit()
+            transaction.commitTransaction()
         finally:
             validator.let_go()
-
-    def _commit_with_properties(self, transaction: JavaObject, append: JavaObject,
-                                properties: Mapping[str, str]) -> None:  # fmt: skip
-        append.commit()
-        # After the append, so that the guard sees the properties of the refreshed base.
-        update = transaction.updateProperties()
-        for key, value in properties.items():
-            update.set(key, value)
-        update.commit()
-        transaction.commitTransaction()
 
     def files_to_text(self, files: Sequence[JavaObject]) -> tuple[str, ...]:
         parser = self._jvm.org.apache.iceberg.ContentFileParser
@@ -182,6 +188,35 @@ class LakeTable:
         return cache_class.getMethod("get", none).invoke(
             None, gateway.new_array(self._jvm.java.lang.Object, 0)
         )
+
+
+def _guarded(append: JavaObject, validator: _Validator) -> JavaObject:
+    append.validateWith(validator)
+    return append
+
+
+def _appended(append: JavaObject, publication: Publication) -> JavaObject:
+    for file in publication.files:
+        append.appendFile(file)
+    return append.set(STAMP_KEY, publication.stamp)
+
+
+def _delta(delta: JavaObject, publication: Publication) -> JavaObject:
+    for file in publication.files:
+        delta.addRows(file)
+    for vector in publication.deletes.added:
+        delta.addDeletes(vector)
+    for vector in publication.deletes.replaced:
+        delta.removeDeletes(vector)
+    delta.validateFromSnapshot(publication.base)
+    delta.validateDeletedFiles()
+    return delta.set(STAMP_KEY, publication.stamp)
+
+
+def _set(update: JavaObject, properties: Mapping[str, str]) -> JavaObject:
+    for key, value in properties.items():
+        update.set(key, value)
+    return update
 
 
 class _Validator:

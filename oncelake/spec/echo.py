@@ -33,6 +33,8 @@ def echo(spec: PipelineSpec) -> dict[str, Any]:
             "properties": _map(spec.table.properties),
         },
         "mode": shown(spec.mode),
+        "key": list(spec.key),
+        "order": list(spec.order),
         "trigger": duration_text(spec.trigger_seconds),
         "limits": {
             "max_offsets": spec.limits.max_offsets,

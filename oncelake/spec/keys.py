@@ -14,7 +14,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "spark": ("master", "settings"),
 }
 PLAIN = ("pipeline", "mode", "trigger", "checkpoint", "log_level")
-TOP = (*PLAIN, *SECTIONS)
+LISTS = ("key", "order")
+TOP = (*PLAIN, *LISTS, *SECTIONS)
 
 _NOT_SCALAR = {"options", "partition_by", "properties", "settings"}
 
@@ -33,6 +34,9 @@ _OTHER_NAMES = {
     "loglevel": "log_level",
     "schemafile": "schema",
     "partitionedby": "partition_by",
+    "primarykey": "key",
+    "keys": "key",
+    "orderby": "order",
     "conf": "settings",
     "config": "settings",
 }

@@ -76,12 +76,16 @@ def _pipeline(top: Section, folder: Path) -> PipelineSpec:
     """The whole spec; where a problem was noted on the way, a value in it is a stand-in."""
     decode, columns = sections.decode(_inner(top, "decode"), folder)
     table = sections.table(_inner(top, "table"), columns)
+    mode = top.text("mode", scalars.one_of("append", "upsert"), "append")
+    key, order = sections.versions(top, mode, columns)
     return PipelineSpec(
         name=top.text("pipeline", scalars.pipeline_name, required=True),
         source=sections.source(_inner(top, "source")),
         decode=decode,
         table=table,
-        mode=top.text("mode", scalars.mode, "append"),
+        mode=mode,
+        key=key,
+        order=order,
         trigger_seconds=top.parsed("trigger", scalars.trigger_seconds, DEFAULT_TRIGGER_SECONDS),
         limits=sections.limits(_inner(top, "limits")),
         checkpoint=top.text("checkpoint", scalars.location(folder), required=True),

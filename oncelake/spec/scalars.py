@@ -97,14 +97,6 @@ def master(text: str) -> str:
     return text
 
 
-def mode(text: str) -> str:
-    if text == "upsert":
-        raise Refused("is not in this version; write append")
-    if text != "append":
-        raise Refused("must be append")
-    return text
-
-
 def one_of(*choices: str) -> Callable[[str], str]:
     """A parser that takes exactly one of `choices`."""
 

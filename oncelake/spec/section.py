@@ -93,11 +93,14 @@ class Section:
             return None
         return self._checked(leaf, lambda text: _count(text, most), None)
 
-    def texts(self, key: str) -> tuple[Leaf, ...]:
-        """The texts of a list."""
+    def texts(self, key: str, alone: bool = False) -> tuple[Leaf, ...]:
+        """The texts of a list; where one is enough it may stand alone."""
         node = self.nodes.get(key)
         if node is None or is_null(node):
             return ()
+        if alone and isinstance(node, yaml.ScalarNode):
+            leaf = self.page.leaf(self.dotted(key), node)
+            return (leaf,) if leaf and self._is_text(leaf) else ()
         if not isinstance(node, yaml.SequenceNode):
             line = node.start_mark.line + 1
             self.page.notes.problem(line, f"{self.dotted(key)} must be a list: [first, second]")

@@ -8,6 +8,7 @@ from pathlib import Path
 from oncelake.spec import avro, catalogs, refusals, scalars
 from oncelake.spec.document import Leaf
 from oncelake.spec.files import read_text
+from oncelake.spec.keys import LISTS, nearest
 from oncelake.spec.partitioning import fit, partition
 from oncelake.spec.problems import Refused
 from oncelake.spec.secrets import shown
@@ -25,6 +26,7 @@ _MOST_OFFSETS = 10**15
 _MOST_PARTITIONS = 100_000
 
 Columns = dict[str, str]
+NOT_COMPARED = ("array", "map", "struct")
 
 
 def source(section: Section) -> SourceSpec:
@@ -87,6 +89,36 @@ def _partition_by(section: Section, columns: Columns | None) -> tuple[str, ...]:
             slots.add(entry.slot)
             entries.append(leaf.respelled(str(entry)))
     return tuple(entries)
+
+
+def versions(top: Section, mode: str, columns: Columns | None) -> tuple[tuple[str, ...], ...]:
+    """The columns of `key` and of `order`: an upsert's, and only an upsert's."""
+    key, order = (_columns(top, name, columns) for name in LISTS)
+    if mode == "upsert" and not top.texts("key", alone=True):
+        top.complain("mode", "upsert needs key: the columns that tell one row from another")
+    if mode != "upsert":
+        for name, given in zip(LISTS, (key, order), strict=True):
+            if given:
+                top.complain(name, f"is for mode: upsert, and this is {mode}")
+    return key, order
+
+
+def _columns(top: Section, name: str, columns: Columns | None) -> tuple[str, ...]:
+    """Columns of the schema whose values can be compared, each named once."""
+    found: list[str] = []
+    for leaf in top.texts(name, alone=True):
+        kind = "" if columns is None else columns.get(leaf.text)
+        if kind is None:
+            near = nearest(leaf.text, columns or ())
+            hint = f"did you mean '{near}'?" if near else f"it has {', '.join(columns or ())}"
+            top.page.report(leaf, f"{leaf.shown[:120]!r} is no column of the schema; {hint}")
+        elif kind.startswith(NOT_COMPARED):
+            top.page.report(leaf, f"{leaf.shown!r} is of type {kind}: name a column of one value")
+        elif leaf.text in found:
+            top.page.report(leaf, f"{leaf.shown!r} is named twice")
+        else:
+            found.append(leaf.text)
+    return tuple(found)
 
 
 def limits(section: Section) -> LimitsSpec:

@@ -132,6 +132,8 @@ class PipelineSpec(_Guarded):
     decode: DecodeSpec
     table: TableSpec
     mode: str = "append"
+    key: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     trigger_seconds: float = DEFAULT_TRIGGER_SECONDS
     limits: LimitsSpec = LimitsSpec()
     checkpoint: str

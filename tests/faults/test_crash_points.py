@@ -38,20 +38,24 @@ CRASH_POINTS = (
     CrashPoint("before", Step.SETTLE, 2),
     CrashPoint("after", Step.SETTLE, 2),
 )
-# One with staged files and nothing visible, one with a commit that nobody was told of.
-QUICK = {"after:stage", "after:publish"}
+MODES = ("append", "upsert")
+# Staged files and nothing visible; and commits that nobody was told of.
+QUICK = {"append after:stage", "append after:publish", "upsert after:publish"}
 
 
-def _marked(point: CrashPoint) -> object:
-    marks = () if str(point) in QUICK else (pytest.mark.faults,)
-    return pytest.param(point, id=str(point), marks=marks)
+def _marked(mode: str, point: CrashPoint) -> object:
+    name = f"{mode} {point}"
+    marks = () if name in QUICK else (pytest.mark.faults,)
+    return pytest.param(mode, point, id=name, marks=marks)
 
 
-@pytest.mark.parametrize("point", [_marked(point) for point in CRASH_POINTS])
+@pytest.mark.parametrize(
+    ("mode", "point"), [_marked(mode, point) for mode in MODES for point in CRASH_POINTS]
+)
 def test_a_kill_at_any_step_neither_loses_nor_doubles(
-    point: CrashPoint, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+    mode: str, point: CrashPoint, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
-    site = Site.make(kafka, tmp_path)
+    site = Site.make(kafka, tmp_path, upsert=mode == "upsert")
     site.produce(3000)
     site.run_halted(str(point), point.occurrence)
     site.run_here(spark)

@@ -12,7 +12,8 @@ from oncelake import lake
 from oncelake.errors import Unaccounted
 from oncelake.lake import LakeTable, Staged
 from oncelake.model import Counts, Span, TopicPartition
-from oncelake.sinks.append import AppendSink, Shape
+from oncelake.sinks.append import AppendSink
+from oncelake.sinks.intake import Shape
 
 TP = TopicPartition("t", 0)
 _numbers = itertools.count(1)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from oncelake.errors import TableMissing, TableUnfit
 from oncelake.model import STAMP_KEY, Span
-from oncelake.ops.audit import Report, Verdict, audit, gather
+from oncelake.ops.audit import Names, Report, Verdict, audit, gather
 from oncelake.ops.audit.tables import TableState, read_table
 from tests.spark.handmade import PIPELINE, Handmade, tamper
 
@@ -45,7 +45,7 @@ def build(spark: SparkSession, name: str, properties: str = "") -> Handmade:
 
 
 def audited(made: Handmade) -> Report:
-    return audit(made.spark, made.main, PIPELINE, made.side, kafka=None)
+    return audit(made.spark, Names(made.main, PIPELINE, made.side), kafka=None)
 
 
 def kinds(report: Report) -> list[str]:
@@ -227,11 +227,11 @@ def test_a_table_filled_from_two_topics_must_name_them(made: Handmade) -> None:
 
 def test_a_table_that_is_not_there_is_an_error(spark: SparkSession) -> None:
     with pytest.raises(TableMissing, match=r"demo\.news\.absent"):
-        audit(spark, "demo.news.absent", PIPELINE, "demo.news.absent_quarantine", kafka=None)
+        audit(spark, Names("demo.news.absent", PIPELINE, "demo.news.absent_bad"), kafka=None)
 
 
 def test_a_table_the_pipeline_never_wrote_to_is_explained(spark: SparkSession) -> None:
     spark.sql("CREATE NAMESPACE IF NOT EXISTS demo.news")
     spark.sql("CREATE TABLE demo.news.fresh (kafka_partition int, kafka_offset bigint)")
-    report = audit(spark, "demo.news.fresh", PIPELINE, "demo.news.fresh_quarantine", kafka=None)
+    report = audit(spark, Names("demo.news.fresh", PIPELINE, "demo.news.fresh_bad"), kafka=None)
     assert (kinds(report), report.verdict) == (["never-run"], Verdict.EXPLAINED)

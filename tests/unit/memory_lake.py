@@ -99,9 +99,16 @@ class _Shared:
     def __init__(self) -> None:
         self.current = Version()
 
+    def commit_of_somebody_else(self) -> None:
+        """A snapshot without a stamp: an append or a compaction, say."""
+        history = self.current.history
+        self.current = replace(self.current, history=(*history, Ancestor(len(history) + 1, None)))
+
     def swap(self, base: Version, publication: Publication) -> bool:
         if self.current is not base:
             return False
+        head = base.history[-1].snapshot_id if base.history else None
+        assert publication.base in (None, head), "landed on another snapshot than it was made for"
         snapshot = Ancestor(len(base.history) + 1, publication.stamp)
         self.current = replace(
             base,

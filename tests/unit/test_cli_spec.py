@@ -100,7 +100,7 @@ def test_check_raises_every_problem(tmp_path: Path) -> None:
         oncelake("check", "pipeline.yaml")
     assert caught.value.exit_code == 2
     assert "unknown key 'tirgger' in the spec; did you mean 'trigger'?" in str(caught.value)
-    assert "mode 'upsert' is not in this version" in str(caught.value)
+    assert "mode upsert needs key" in str(caught.value)
 
 
 def test_check_gives_problems_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

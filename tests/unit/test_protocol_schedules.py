@@ -7,7 +7,7 @@ checkpoint, crashes between any two steps, or is overtaken at any step by the ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pytest
@@ -26,6 +26,9 @@ BAD_EVERY = 5
 ORIGIN = Origin("cluster", {"t": "topic-id"})
 POINTS = [(when, step) for step in Step for when in ("before", "after")]
 SCHEDULES = 10_000
+FAULTS = (
+    "none", "none", "lose-answer", "fail-cleanly", "slip-in", "slip-in-side", "somebody-else",
+)  # fmt: skip
 
 
 class Crash(BaseException):
@@ -40,6 +43,7 @@ class Move:
     crash_at: tuple[str, Step] | None = None
     overtaken_at: tuple[str, Step] | None = None
     fault: str = "none"
+    based: bool = False
 
 
 class Driver:
@@ -87,8 +91,10 @@ class Driver:
         table = {"slip-in": self.main, "slip-in-side": self.side}.get(move.fault)
         if table is not None:
             table.faults.slip_in = lambda: self.world.other(self).play(Move(0, "start"))
+        if move.fault == "somebody-else":
+            self.main.faults.slip_in = self.main.shared.commit_of_somebody_else
         assert self.committer is not None
-        self.committer.commit(ranges, stage)
+        self.committer.commit(ranges, stage_based if move.based else stage)
         self.logged = ends
 
     def on_step(self, when: str, step: Step) -> None:
@@ -130,6 +136,13 @@ def stage(placement: Placement) -> Staging:
     counts = Counts(read=len(rows), written=len(good), quarantined=len(bad))
     side = Staged((MemoryFile(bad),)) if bad else Staged()
     return Staging(Staged((MemoryFile(good),)), counts, {"side": side})
+
+
+def stage_based(placement: Placement) -> Staging:
+    """The same, for one snapshot only: as an upsert, which names rows of files by position."""
+    staging = stage(placement)
+    assert placement.base is not None
+    return replace(staging, main=replace(staging.main, base=placement.base))
 
 
 def check(world: World) -> None:
@@ -178,7 +191,8 @@ writes = st.builds(
     sizes,
     points,
     points,
-    st.sampled_from(["none", "none", "lose-answer", "fail-cleanly", "slip-in", "slip-in-side"]),
+    st.sampled_from(FAULTS),
+    st.booleans(),
 )
 losses = st.builds(
     Move, st.integers(0, 1), st.sampled_from(["lose-checkpoint", "restore-checkpoint"])
@@ -222,11 +236,14 @@ def heal(world: World) -> None:
     assert all(p.sequence <= _followed(world) for p in progress.pending)
 
 
-@pytest.mark.parametrize("fault", ["lose-answer", "fail-cleanly"])
-def test_an_answer_that_says_nothing_is_settled_by_looking_the_attempt_up(fault: str) -> None:
+@pytest.mark.parametrize("based", [False, True])
+@pytest.mark.parametrize("fault", ["lose-answer", "fail-cleanly", "somebody-else"])
+def test_an_answer_that_says_nothing_is_settled_by_looking_the_attempt_up(
+    fault: str, based: bool
+) -> None:
     world = World()
     world.drivers[0].play(Move(0, "start"))
-    world.drivers[0].play(Move(0, "write", (5, 5, 5), fault=fault))
+    world.drivers[0].play(Move(0, "write", (5, 5, 5), fault=fault, based=based))
     assert world.ends == []
     assert world.positions() == [5, 5, 5]
     check(world)

@@ -146,3 +146,16 @@ def test_a_spec_is_a_value(folder: Path) -> None:
     spec = read(folder, SPEC)
     assert pickle.loads(pickle.dumps(spec)) == copy.deepcopy(spec) == spec
     assert len({spec, copy.copy(spec)}) == 1
+
+
+@pytest.mark.parametrize("key", ["id", "[id]", "[id, url]"])
+def test_an_upsert_names_its_key_and_order(folder: Path, key: str) -> None:
+    text = f"mode: upsert\nkey: {key}\norder: published_at\ncatalog:"
+    spec = read(folder, SPEC.replace("catalog:", text))
+    assert spec.key == (("id", "url") if "url" in key else ("id",))
+    assert spec.order == ("published_at",)
+
+
+def test_an_upsert_without_order_goes_by_kafka_alone(folder: Path) -> None:
+    spec = read(folder, SPEC.replace("catalog:", "mode: upsert\nkey: id\ncatalog:"))
+    assert (spec.key, spec.order) == (("id",), ())

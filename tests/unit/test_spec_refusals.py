@@ -17,6 +17,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+UPSERT = "mode: upsert\n"
 # What stands in place of what, and the problem as `line: text` or the beginning of it.
 WRONG = [
     ("checkpoint:", "chekpoint:", "9: unknown key 'chekpoint' in the spec; did you mean 'check"),
@@ -88,8 +89,18 @@ WRONG = [
     ),
     ("raw\n", "raw\n  properties: {oncelake.x: a}\n", "is kept by oncelake itself"),
     ("raw\n", "raw\n  properties: {commit.retry.num-retries: 0}\n", "must be at least 4"),
-    ("catalog:", "mode: upsert\ncatalog:", "mode 'upsert' is not in this version"),
-    ("catalog:", "mode: merge\ncatalog:", "mode 'merge' must be append"),
+    ("catalog:", "mode: upsert\ncatalog:", "10: mode upsert needs key: the columns that tell"),
+    ("catalog:", "mode: merge\ncatalog:", "mode 'merge' must be append or upsert"),
+    ("catalog:", "mode: upsrt\ncatalog:", "did you mean 'upsert'?"),
+    ("catalog:", "key: id\ncatalog:", "10: key is for mode: upsert, and this is append"),
+    ("catalog:", "order: [id]\ncatalog:", "order is for mode: upsert, and this is append"),
+    ("catalog:", f"{UPSERT}key: idd\ncatalog:", "key 'idd' is no column of the schema; did you m"),
+    ("catalog:", f"{UPSERT}key: zzz\ncatalog:", "key 'zzz' is no column of the schema; it has id"),
+    ("catalog:", f"{UPSERT}key: [id, id]\ncatalog:", "key 'id' is named twice"),
+    ("catalog:", f"{UPSERT}key: 5\ncatalog:", "key is read by YAML as a whole number: put it"),
+    ("catalog:", f"{UPSERT}key: {{a: b}}\ncatalog:", "key must be a list: [first, second]"),
+    ("catalog:", f"{UPSERT}key: id\norder: idd\ncatalog:", "12: order 'idd' is no column"),
+    ("catalog:", f"{UPSERT}keys: [id]\ncatalog:", "unknown key 'keys' in the spec; did you mean"),
     ("catalog:", "trigger: 30\ncatalog:", "trigger is read by YAML as a whole number"),
     ("catalog:", "trigger: fast\ncatalog:", "trigger 'fast' must be a number and a unit"),
     ("catalog:", "trigger: -1 s\ncatalog:", "trigger '-1 s' must be a number and a unit"),

@@ -4,7 +4,7 @@ It shares no code with the write path, only the words both are written in (`once
 `gather` collects frozen facts (`evidence`), `judge` turns them into a `Report`, purely.
 """
 
-from oncelake.ops.audit.gather import audit
+from oncelake.ops.audit.gather import Names, audit
 from oncelake.ops.audit.report import Finding, PartitionReport, Report, Verdict
 
-__all__ = ["Finding", "PartitionReport", "Report", "Verdict", "audit"]
+__all__ = ["Finding", "Names", "PartitionReport", "Report", "Verdict", "audit"]

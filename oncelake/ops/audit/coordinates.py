@@ -45,6 +45,15 @@ def check_twice(rows: RowFacts) -> Iterator[Finding]:
         )
 
 
+def check_keys(table: str, rows: RowFacts) -> Iterator[Finding]:
+    """In a table of latest versions a key stands once."""
+    if rows.keys_twice:
+        named = ", ".join(rows.repeated)
+        yield violated(
+            "key-twice", table, f"{rows.keys_twice} keys have more than one row, such as {named}"
+        )
+
+
 def _named(suspects: Sequence[Suspect]) -> str:
     named = [f"{s} ({s.main} in main, {s.quarantine} in quarantine)" for s in suspects]
     return f": {', '.join(named)}" if named else ""

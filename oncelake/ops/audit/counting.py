@@ -52,6 +52,19 @@ def read_coordinates(spark: SparkSession, table: Pinned, topics: Sequence[str]) 
     )
 
 
+def repeated_keys(spark: SparkSession, table: Pinned, key: Sequence[str]
+                  ) -> tuple[int, tuple[str, ...]]:  # fmt: skip
+    """How many keys have more than one row, and some of them by name."""
+    rows = spark.sql(f"SELECT * FROM {quoted(table.name)} VERSION AS OF {table.snapshot_id}")
+    names = [F.col(f"`{name}`") for name in key]
+    named = F.concat_ws(", ", *(F.concat(F.lit(f"{n}="), c.cast("string")) for n, c in
+                                zip(key, names, strict=True)))  # fmt: skip
+    twice = rows.groupBy(*names).count().filter("count > 1").select(named.alias("key"))
+    found = twice.agg(F.count("*"), F.slice(F.array_sort(F.collect_list("key")), 1, SAMPLE))
+    count, some = found.collect()[0]
+    return int(count), tuple(some)
+
+
 class Counter:
     """The coordinates of both tables side by side: how often each is in main and quarantine."""
 

@@ -134,13 +134,18 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:
-    """Every row of both tables, counted; `suspects` and `holes` name at most SAMPLE each."""
+    """Every row of both tables, counted; `suspects`, `holes` and `repeated` name at most SAMPLE.
+
+    `keys_twice`: keys of an upsert's table that have more than one row.
+    """
 
     slices: tuple[Slice, ...] = ()
     foreign: Foreign = NOBODY
     foreign_quarantine: Foreign = NOBODY
     suspects: tuple[Suspect, ...] = ()
     holes: tuple[tuple[TopicPartition, Span], ...] = ()
+    keys_twice: int = 0
+    repeated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,13 @@ from oncelake.model import (
 )
 from oncelake.ops.audit.brokers import FIRST, NEXT, Brokers
 from oncelake.ops.audit.chain import stamps_of
-from oncelake.ops.audit.counting import Counter, Pinned, has_topic_column, read_coordinates
+from oncelake.ops.audit.counting import (
+    Counter,
+    Pinned,
+    has_topic_column,
+    read_coordinates,
+    repeated_keys,
+)
 from oncelake.ops.audit.evidence import Evidence, History, TopicFacts
 from oncelake.ops.audit.judge import judge, short_ranges
 from oncelake.ops.audit.report import Report
@@ -33,13 +39,12 @@ from oncelake.ops.audit.standing import progress_of
 from oncelake.ops.audit.tables import TableState, read_table
 
 
-def audit(spark: SparkSession, table: str, pipeline: str, quarantine: str,
-          kafka: Mapping[str, str] | None) -> Report:  # fmt: skip
-    """Audit what `pipeline` wrote to `table` and `quarantine`, from the outside.
+def audit(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None) -> Report:
+    """Audit what a pipeline wrote, from the outside.
 
     `kafka` is a confluent-kafka client configuration; without it the topic is not compared.
     """
-    evidence, counter = gather(spark, Names(table, pipeline, quarantine), kafka)
+    evidence, counter = gather(spark, names, kafka)
     if short := short_ranges(evidence):
         rows = replace(evidence.rows, holes=counter.holes(short))
         evidence = replace(evidence, rows=rows)
@@ -48,9 +53,12 @@ def audit(spark: SparkSession, table: str, pipeline: str, quarantine: str,
 
 @dataclass(frozen=True, slots=True)
 class Names:
+    """`key`: the columns of which a row's values must be its own, if there are such."""
+
     table: str
     pipeline: str
     quarantine: str
+    key: tuple[str, ...] = ()
 
 
 def gather(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None
@@ -68,6 +76,9 @@ def gather(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None
     )
     facts = topic.ask_next() if topic else None
     rows = counter.count(_grids(evidence, progress, facts))
+    if names.key and main.head:
+        twice, some = repeated_keys(spark, Pinned(names.table, main.head), names.key)
+        rows = replace(rows, keys_twice=twice, repeated=some)
     return replace(evidence, rows=rows, topic=facts), counter
 
 

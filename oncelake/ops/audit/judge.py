@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oncelake.model import Counts, Progress, Span, TopicPartition
 from oncelake.ops.audit.accounts import Account, Shelf, open_accounts, outside, tally
 from oncelake.ops.audit.chain import Sealed, check_chain, check_counts, check_seals, stamps_of
-from oncelake.ops.audit.coordinates import check_strays, check_twice
+from oncelake.ops.audit.coordinates import check_keys, check_strays, check_twice
 from oncelake.ops.audit.coverage import Coverage, check_coverage, cover
 from oncelake.ops.audit.evidence import Evidence, Slice
 from oncelake.ops.audit.following import check_following, waiting
@@ -33,7 +33,11 @@ class Case:
     @property
     def main(self) -> TableRows:
         evidence = self.evidence
-        expected = [Expectation(a.name, a.index, a.counts.written, a.main) for a in self.accounts]
+        expected = [
+            Expectation(a.name, a.index, a.counts.written, a.main,
+                        replaced=a.counts.updated + a.counts.removed)
+            for a in self.accounts
+        ]  # fmt: skip
         strays = [(s, s.main) for s in self.strays if s.main.rows]
         return TableRows(evidence.main, evidence.pipeline, expected, strays, evidence.rows.foreign)
 
@@ -114,6 +118,7 @@ def _findings(case: Case) -> Iterator[Finding]:
     yield from check_rows(case.main, evidence.rows.holes)
     yield from check_strays(case.coverage, case.strays)
     yield from check_twice(evidence.rows)
+    yield from check_keys(evidence.main.table, evidence.rows)
     yield from check_seals(evidence.quarantine, evidence.pipeline)
     if case.progress:
         stamps = {each.stamp.sequence: each.stamp for each in sealed}

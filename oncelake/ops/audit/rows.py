@@ -1,7 +1,8 @@
 """Are the rows in a table those its stamps say? Pure, and the same for main and quarantine.
 
 Rows may be fewer than stamped where others deleted some: their snapshots say how many. A delete
-explains only rows that were written before it, and not more rows than it removed.
+explains only rows that were written before it, and not more rows than it removed. An upsert's own
+stamps say how many rows they replaced: just those must be gone.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ Holes = Sequence[tuple[TopicPartition, Span]]
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The rows one account should have in a table, whose history has it at `index`."""
+    """The rows one account should have in a table, whose history has it at `index`.
+
+    `replaced`: rows of accounts before it that it took away.
+    """
 
     name: str
     index: int
     expected: int
     found: Tally
+    replaced: int = 0
 
     @property
     def missing(self) -> int:
@@ -48,6 +53,10 @@ class TableRows:
     @property
     def missing(self) -> int:
         return sum(each.missing for each in self.expectations)
+
+    @property
+    def replaced(self) -> int:
+        return sum(each.replaced for each in self.expectations)
 
     @property
     def extra(self) -> int:
@@ -85,11 +94,12 @@ def check_rows(table: TableRows, holes: Holes = ()) -> Iterator[Finding]:
 
 
 def unexplained(table: TableRows) -> int:
-    """How many of the missing rows no delete by others can have removed."""
+    """How many of the missing rows neither we replaced nor a delete by others can have removed."""
     removed = {i: s.removed for i, s in table.by_others() if s.removed}
     missing: dict[int, int] = {}
     for each in table.expectations:
         missing[each.index] = missing.get(each.index, 0) + each.missing
+        removed[each.index] = removed.get(each.index, 0) + each.replaced
     spare = lost = 0
     for index in range(len(table.history.ancestors) - 1, -2, -1):
         spare += removed.get(index, 0)
@@ -102,17 +112,21 @@ def unexplained(table: TableRows) -> int:
 
 
 def _check_missing(table: TableRows, holes: Holes) -> Iterator[Finding]:
-    if not table.missing:
+    name, lost, missing = table.history.table, unexplained(table), table.missing - table.replaced
+    if missing < 0:
+        yield violated("rows-not-replaced", name,
+                       f"{-missing} rows that later versions replaced are still there")  # fmt: skip
+    if missing <= 0 and not lost:
         return
-    name, lost = table.history.table, unexplained(table)
     short = [f"{e.missing} of {e.expected} of {e.name}" for e in table.expectations if e.missing]
     removals = [f"{s} removed {s.removed}" for _, s in table.by_others() if s.removed]
-    told = f"{table.missing} rows of ours are not in {name}: {_some(short)}{_in_words(holes)}."
+    missing = max(missing, lost)
+    told = f"{missing} rows of ours are not in {name}: {_some(short)}{_in_words(holes)}."
     if not lost:
         yield explained("rows-deleted", name, f"{told} Deletes by others explain it: "
                         f"{_some(removals)}")  # fmt: skip
         return
-    known = f"only {table.missing - lost} of them ({_some(removals)})" if removals else "none"
+    known = f"only {missing - lost} of them ({_some(removals)})" if removals else "none"
     since = "" if table.history.complete or not table.history.ancestors else (
         f"; the history begins with {table.history.ancestors[0]}, and older deletes are not told"
     )  # fmt: skip

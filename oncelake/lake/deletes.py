@@ -1,0 +1,115 @@
+"""Deletion vectors: which rows of which files are gone, written without reading a row.
+
+Iceberg keeps one vector a data file: a new one takes in what the former held, and replaces it.
+Positions cross to Java as one bitmap a file, in the form that the Puffin specification gives.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyroaring import BitMap64
+
+from oncelake.errors import TerminalError
+from oncelake.lake.java import JavaObject
+
+Positions = Mapping[str, Collection[int]]
+_MAGIC = struct.pack("<I", 1681511377)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """Vectors that are written and belong to no snapshot yet, and those that they replace."""
+
+    added: tuple[JavaObject, ...] = ()
+    replaced: tuple[JavaObject, ...] = ()
+
+
+NO_DELETES = Deletes()
+
+
+def write_vectors(jvm: JavaObject, table: JavaObject, snapshot: int, gone: Positions) -> Deletes:
+    """Vectors that add these positions to what is gone of `table` at `snapshot`."""
+    if not gone:
+        return NO_DELETES
+    iceberg = jvm.org.apache.iceberg
+    touched = dict(_touched(table, snapshot, gone))
+    if missing := gone.keys() - touched.keys():
+        raise TerminalError(f"no such data file in snapshot {snapshot}: {sorted(missing)[0]}")
+    former = jvm.java.util.HashMap()
+    for path, task in touched.items():
+        if (index := _former(jvm, table, task, path)) is not None:
+            former.put(path, index)
+    factory = iceberg.io.OutputFileFactory.builderFor(table, 0, 0)
+    factory = factory.format(iceberg.FileFormat.PUFFIN).operationId(str(uuid.uuid4())).build()
+    writer = iceberg.deletes.BaseDVFileWriter(factory, _lookup(jvm, former))
+    try:
+        for path, task in touched.items():
+            index = _index(jvm, path, gone[path])
+            writer.delete(path, index, task.spec(), task.file().partition())
+    finally:
+        writer.close()
+    result = writer.result()
+    return Deletes(
+        tuple(result.deleteFiles().toArray()), tuple(result.rewrittenDeleteFiles().toArray())
+    )
+
+
+def blob(positions: Collection[int]) -> bytes:
+    """A `deletion-vector-v1` blob of the Puffin specification."""
+    body = _MAGIC + BitMap64(positions).serialize()
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def _touched(table: JavaObject, snapshot: int, gone: Positions) -> Iterator[tuple[str, JavaObject]]:
+    """The files in question, as a scan at `snapshot` plans them."""
+    planned = table.newScan().useSnapshot(snapshot).planFiles()
+    try:
+        tasks = planned.iterator()
+        while tasks.hasNext():
+            task = tasks.next()
+            path = str(task.file().location())
+            if path in gone:
+                yield path, task
+    finally:
+        planned.close()
+
+
+def _former(jvm: JavaObject, table: JavaObject, task: JavaObject, path: str) -> JavaObject | None:
+    """What is gone of a file already; None where nothing is."""
+    deletes = task.deletes()
+    if deletes.isEmpty():
+        return None
+    inputs = jvm.java.util.HashMap()
+    for delete in deletes.toArray():
+        inputs.put(delete, table.io().newInputFile(delete.location()))
+    loader = jvm.org.apache.iceberg.data.BaseDeleteLoader(_lookup(jvm, inputs))
+    return loader.loadPositionDeletes(deletes, path)
+
+
+def _index(jvm: JavaObject, path: str, positions: Collection[int]) -> JavaObject:
+    """The positions as Iceberg holds them: it reads them from a file, and wants that described."""
+    content = blob(positions)
+    iceberg = jvm.org.apache.iceberg
+    described = (
+        iceberg.FileMetadata.deleteFileBuilder(iceberg.PartitionSpec.unpartitioned())
+        .ofPositionDeletes()
+        .withFormat(iceberg.FileFormat.PUFFIN)
+        .withPath(f"{path}.gone")
+        .withFileSizeInBytes(len(content))
+        .withReferencedDataFile(path)
+        .withContentOffset(0)
+        .withContentSizeInBytes(len(content))
+        .withRecordCount(len(positions))
+        .build()
+    )
+    return iceberg.deletes.PositionDeleteIndex.deserialize(content, described)
+
+
+def _lookup(jvm: JavaObject, entries: JavaObject) -> JavaObject:
+    """A Java map as a Java function, without a call back into Python."""
+    return jvm.com.google.common.base.Functions.forMap(entries, None)

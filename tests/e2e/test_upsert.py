@@ -1,0 +1,102 @@
+"""Upsert on a real broker and catalog: of each key the latest version, whatever comes when."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+
+import fastavro
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from oncelake.events import Event
+from oncelake.local.kafka import LocalKafka
+from oncelake.samples import articles
+from tests.site import Site
+
+NOON = articles.BASE_MICROS
+SCHEMA = fastavro.schema.load_schema(str(articles.SCHEMA_FILE))
+
+
+@pytest.fixture
+def site(kafka: LocalKafka, tmp_path: Path) -> Site:
+    return Site.make(kafka, tmp_path, upsert=True)
+
+
+def _send(site: Site, *versions: tuple[str, int], partition: int = 0) -> None:
+    """Articles by id and the hour at which they were published, in this order."""
+    producer = Producer({"bootstrap.servers": site.bootstrap})
+    for number, (name, hour) in enumerate(versions):
+        article = {
+            "id": name, "title": f"{name} at {hour}", "body": f"version {number}", "source": "s",
+            "url": "u", "published_at": NOON + hour * articles.HOUR_MICROS,
+        }  # fmt: skip
+        value = io.BytesIO()
+        fastavro.schemaless_writer(value, SCHEMA, article)
+        producer.produce(site.topic, value.getvalue(), partition=partition)
+    producer.flush()
+
+
+def _last_batch(told: list[Event]) -> Event:
+    return [event for event in told if event.name == "batch"][-1]
+
+
+def test_the_latest_version_of_each_article_survives(site: Site, spark: SparkSession) -> None:
+    site.produce(3000)
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+def test_an_older_version_that_comes_later_changes_nothing(site: Site, spark: SparkSession) -> None:
+    _send(site, ("a", 5), ("b", 5))
+    site.run_here(spark)
+    _send(site, ("a", 4), ("b", 6), ("c", 1))
+    told = site.run_here(spark)
+    site.assert_exactly_once(spark)
+    counts = _last_batch(told).facts["counts"]
+    assert (counts["written"], counts["superseded"]) == (2, 1)
+    assert (counts["inserted"], counts["updated"]) == (1, 1)
+
+
+def test_equal_versions_settle_by_partition_and_offset(site: Site, spark: SparkSession) -> None:
+    _send(site, ("a", 5), ("a", 5), partition=2)
+    _send(site, ("a", 5), partition=1)
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+    _send(site, ("a", 5), partition=0)
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+    _send(site, ("a", 5), partition=2)
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+def test_a_file_loses_rows_again_and_again(site: Site, spark: SparkSession) -> None:
+    """Each vector takes in the one before it."""
+    names = [f"n{number}" for number in range(50)]
+    _send(site, *((name, 0) for name in names))
+    site.run_here(spark)
+    for hour, some in enumerate((names[:20], names[10:30], names[:50:7]), start=1):
+        _send(site, *((name, hour) for name in some))
+        site.run_here(spark)
+        site.assert_exactly_once(spark)
+
+
+def test_a_replay_changes_nothing(site: Site, spark: SparkSession) -> None:
+    site.produce(2000)
+    site.run_here(spark)
+    before = site.contents()
+    shutil.rmtree(site.checkpoint)
+    site.run_here(spark)
+    assert site.contents() == before
+    site.assert_exactly_once(spark)
+
+
+def test_a_restart_with_a_deleted_checkpoint(site: Site, spark: SparkSession) -> None:
+    for seed in (1, 2):
+        site.produce(1500, seed)
+        site.run_here(spark)
+        shutil.rmtree(site.checkpoint)
+    site.assert_exactly_once(spark)
