@@ -13,7 +13,7 @@ from rich.console import Console
 from bench.content import Content, content
 from bench.rounds import order_of
 from bench.sides import Side
-from bench.stack import Stack
+from bench.stack import Load, Stack
 from oncelake.errors import TerminalError
 
 
@@ -62,7 +62,7 @@ def race(stack: Stack, sides: Sequence[Side], course: Course, out: Console) -> L
             out.print(f"{label:<14} {side.about:<32} {lap.rows_per_second:>9,.0f} rows/s")
             if number > 0:
                 counted[side.name].append(lap)
-        _require_equal(seen, stack.load.rows)
+        _require_equal(seen, stack.load)
     return counted
 
 
@@ -91,13 +91,14 @@ def _run(stack: Stack, side: Side, name: str, course: Course) -> tuple[Lap, Cont
     found = content(stack.spark, spec.table.name)
     files = stack.spark.table(f"{spec.table.name}.files").count()
     stack.remove(spec)
-    return Lap(found.rows / seconds, 1e6 * busy / found.rows, began - called, files), found
+    rows = stack.load.rows
+    return Lap(rows / seconds, 1e6 * busy / rows, began - called, files), found
 
 
-def _require_equal(seen: Mapping[str, Content], rows: int) -> None:
+def _require_equal(seen: Mapping[str, Content], load: Load) -> None:
     listed = "; ".join(f"{name}: {found}" for name, found in seen.items())
-    if len(set(seen.values())) != 1 or next(iter(seen.values())).rows != rows:
+    if len(set(seen.values())) != 1 or next(iter(seen.values())).rows != load.articles:
         raise ContentDiffers(
-            f"the topic holds {rows:,} rows, and the tables do not agree with it and each other: "
-            f"{listed}. No figure of this run counts: find the side that is wrong first"
+            f"the topic holds {load.articles:,} articles, and the tables do not agree with it and "
+            f"each other: {listed}. No figure of this run counts: find the side that is wrong first"
         )

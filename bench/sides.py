@@ -7,12 +7,13 @@ columns. What differs is said at each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.window import Window
 
 from bench.steps import StepClock
 from oncelake import decode, lake, pipeline, planner, source
@@ -20,6 +21,7 @@ from oncelake.spec import PipelineSpec
 
 OURS, PLAIN, UNCHECKED = "oncelake", "plain", "unchecked"
 NATIVE, TUNED = "native", "native_tuned"
+COMMON = "common_merge"
 Wait = Callable[[], object]
 Start = Callable[[SparkSession, PipelineSpec], Wait]
 
@@ -43,6 +45,36 @@ def sides(clock: StepClock) -> tuple[Side, ...]:
         Side(NATIVE, "Spark's Iceberg sink, defaults", _native),
         Side(TUNED, "Spark's Iceberg sink, tuned", _native_tuned),
     )
+
+
+def upsert_sides(clock: StepClock) -> tuple[Side, ...]:
+    ours = _oncelake(clock)
+
+    def upsert(spark: SparkSession, spec: PipelineSpec) -> Wait:
+        return ours(spark, replace(spec, mode="upsert", key=("id",), order=("published_at",)))
+
+    return (
+        Side(OURS, "oncelake, latest wins, exactly once", upsert),
+        Side(COMMON, "foreachBatch + MERGE", _common_merge),
+    )
+
+
+def _common_merge(spark: SparkSession, spec: PipelineSpec) -> Wait:
+    """As it is commonly written: the batch's duplicates by row_number, then MERGE by the key alone
+    into a table of Iceberg's defaults."""
+    _create(spark, spec, {})
+    newest = Window.partitionBy("id").orderBy(F.col("published_at").desc())
+
+    def merge(batch: DataFrame, batch_id: int) -> None:
+        numbered = batch.withColumn("n", F.row_number().over(newest))
+        numbered.filter("n = 1").drop("n").createOrReplaceTempView("updates")
+        batch.sparkSession.sql(
+            f"MERGE INTO {spec.table.name} t USING updates s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    rows = _decoded_stream(spark, spec, {})
+    return _bounded(rows.writeStream.foreachBatch(merge), spec).start().awaitTermination
 
 
 def _oncelake(clock: StepClock) -> Start:
@@ -96,6 +128,15 @@ def _native_tuned(spark: SparkSession, spec: PipelineSpec) -> Wait:
 def _native_with(spark: SparkSession, spec: PipelineSpec, fetch: Mapping[str, str],
                  writer: Mapping[str, str]) -> Wait:  # fmt: skip
     _create(spark, spec, {})
+    rows = _decoded_stream(spark, spec, fetch)
+    query = rows.writeStream.format("iceberg").outputMode("append")
+    running = _bounded(query.options(**writer), spec).toTable(spec.table.name)
+    return running.awaitTermination
+
+
+def _decoded_stream(spark: SparkSession, spec: PipelineSpec,
+                    fetch: Mapping[str, str]) -> DataFrame:  # fmt: skip
+    """The table's columns, read and decoded as Spark's documentation does."""
     stream = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", spec.source.bootstrap)
@@ -106,10 +147,7 @@ def _native_with(spark: SparkSession, spec: PipelineSpec, fetch: Mapping[str, st
         .load()
     )
     rows = stream.withColumn(decode.RECORD, from_avro(F.col("value"), spec.decode.schema))
-    columns = _columns(rows, F.current_timestamp())
-    query = rows.select(*columns).writeStream.format("iceberg").outputMode("append")
-    running = _bounded(query.options(**writer), spec).toTable(spec.table.name)
-    return running.awaitTermination
+    return rows.select(*_columns(rows, F.current_timestamp()))
 
 
 def _bounded(query: DataStreamWriter, spec: PipelineSpec) -> DataStreamWriter:

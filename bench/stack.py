@@ -45,10 +45,18 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many articles the topic holds, and how many offsets a batch may read of it."""
+    """How many records the topic holds, and how many offsets a batch may read of it.
+
+    `duplicates`: the share of them that are later versions of an article.
+    """
 
     rows: int
     batch: int
+    duplicates: float = 0.0
+
+    @property
+    def articles(self) -> int:
+        return articles.Load(self.rows, self.duplicates).expected().articles
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,7 @@ def stack(load: Load, out: Console) -> Iterator[Stack]:
     with TemporaryDirectory(prefix="oncelake-bench-") as name:
         folder = Path(name)
         with LocalKafka(folder / "kafka") as kafka:
-            _fill(kafka.bootstrap, load.rows, out)
+            _fill(kafka.bootstrap, load, out)
             spec = _spec(kafka.bootstrap, folder, load.batch)
             spark = open_session(spec)
             try:
@@ -108,11 +116,12 @@ def stack(load: Load, out: Console) -> Iterator[Stack]:
                     spark.stop()
 
 
-def _fill(bootstrap: str, rows: int, out: Console) -> None:
+def _fill(bootstrap: str, load: Load, out: Console) -> None:
     producer.ensure_topic(bootstrap, TOPIC, PARTITIONS)
-    with Meter(out, "articles produced", rows) as meter:
+    with Meter(out, "articles produced", load.rows) as meter:
         target = producer.Target(bootstrap, TOPIC)
-        producer.produce(articles.events(articles.Load(count=rows)), target, meter.at)
+        events = articles.events(articles.Load(load.rows, load.duplicates))
+        producer.produce(events, target, meter.at)
 
 
 def _spec(bootstrap: str, folder: Path, batch: int) -> PipelineSpec:

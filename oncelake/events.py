@@ -78,17 +78,10 @@ class BatchDone:
         counts, totals = self.outcome.counts, self.outcome.progress.totals
         trimmed = " (without the part the table has)" if self.outcome.kind == "trimmed" else ""
         return (
-            f"batch {self.batch}: read {counts.read:,} = {_fates(counts)}{trimmed};"
+            f"batch {self.batch}: read {counts.read:,} = {counts.in_words()}{trimmed};"
             f" {self.seconds:.1f} s, {counts.read / max(self.seconds, 0.001):,.0f} rows/s;"
             f" total {totals.read:,}"
         )
-
-
-def _fates(counts: Counts) -> str:
-    """`written 990 + quarantined 10`, and what else there was."""
-    always = ("written", "quarantined")
-    fates = [f"{name} {n:,}" for name, n in counts.fates().items() if n or name in always]
-    return " + ".join(fates)
 
 
 def stopped(reason: str) -> Event:

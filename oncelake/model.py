@@ -105,6 +105,17 @@ class Counts:
         """What became of rows that were read: of each exactly one of these."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_A_FATE}
 
+    def in_words(self) -> str:
+        """`written 990 + quarantined 10`, and what else there was."""
+        always = ("written", "quarantined")
+        fates = self.fates().items()
+        return " + ".join(f"{name} {count:,}" for name, count in fates if count or name in always)
+
+    @property
+    def duplicate_rate(self) -> float:
+        """The share of rows that were a version overtaken by another."""
+        return self.superseded / self.read if self.read else 0.0
+
     @property
     def accounted(self) -> int:
         return sum(self.fates().values())

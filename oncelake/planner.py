@@ -1,8 +1,11 @@
-"""Two things that Spark's planner does to a plan, and how to keep it from them."""
+"""What Spark's planner does to a plan unasked, and how to keep it from that."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+import json
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 
@@ -24,3 +27,13 @@ def batch_time() -> Column:
     """
     now = F.array(F.current_timestamp())
     return F.when(never(), F.array(F.lit(None).cast("timestamp"))).otherwise(now)[0]
+
+
+def local_rows(spark: SparkSession, rows: Sequence[tuple[object, ...]], fields: str) -> DataFrame:
+    """Rows of ours as a DataFrame, by JSON: createDataFrame would start Python workers for them."""
+    names = [field.split()[0] for field in fields.split(", ")]
+    text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
+    parsed = F.from_json(
+        F.lit(text), f"array<struct<{fields.replace(' ', ':').replace(',:', ',')}>>"
+    )
+    return spark.range(1).select(F.inline(parsed))

@@ -59,6 +59,8 @@ def _show(status: Status) -> None:
         table.add_row(p.partition.topic, *(str(cell) for cell in cells))
     console.print(table)
     console.print(
-        f"read {totals.read:,} = written {totals.written:,} + quarantined "
-        f"{totals.quarantined:,}, in {status.progress.batches:,} batches; lag {status.lag:,}"
+        f"read {totals.read:,} = {totals.in_words()}, in {status.progress.batches:,} batches; "
+        f"lag {status.lag:,}"
     )
+    if totals.superseded:
+        console.print(f"duplicate rate {100 * totals.duplicate_rate:.2f} %")

@@ -7,15 +7,8 @@ from oncelake.lake.batches import observed, planned
 from oncelake.lake.create import columns_of, create_table
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.java import require_iceberg
-from oncelake.lake.table import (
-    STAGING_OPTIONS,
-    Ancestor,
-    Guard,
-    LakeTable,
-    Publication,
-    Staged,
-    Unanswered,
-)
+from oncelake.lake.publish import Ancestor, Guard, Publication
+from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
 from oncelake.lake.text import utf8_check
 
 __all__ = [

@@ -9,13 +9,14 @@ from __future__ import annotations
 import struct
 import uuid
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyroaring import BitMap64
+from pyspark.sql import SparkSession
 
 from oncelake.errors import TerminalError
-from oncelake.lake.java import JavaObject
+from oncelake.lake.java import ICEBERG, JavaObject, java_class
 
 Positions = Mapping[str, Collection[int]]
 _MAGIC = struct.pack("<I", 1681511377)
@@ -32,18 +33,22 @@ class Deletes:
 NO_DELETES = Deletes()
 
 
-def write_vectors(jvm: JavaObject, table: JavaObject, snapshot: int, gone: Positions) -> Deletes:
+def write_vectors(spark: SparkSession, table: JavaObject, snapshot: int,
+                  gone: Positions) -> Deletes:  # fmt: skip
     """Vectors that add these positions to what is gone of `table` at `snapshot`."""
     if not gone:
         return NO_DELETES
-    iceberg = jvm.org.apache.iceberg
-    touched = dict(_touched(table, snapshot, gone))
-    if missing := gone.keys() - touched.keys():
-        raise TerminalError(f"no such data file in snapshot {snapshot}: {sorted(missing)[0]}")
+    jvm: JavaObject = spark._jvm
+    tasks = _tasks(spark, table, snapshot)
+    touched = {path: tasks.get(path) for path in gone}
+    for path, task in touched.items():
+        if task is None:
+            raise TerminalError(f"no such data file in snapshot {snapshot}: {path}")
     former = jvm.java.util.HashMap()
     for path, task in touched.items():
         if (index := _former(jvm, table, task, path)) is not None:
             former.put(path, index)
+    iceberg = jvm.org.apache.iceberg
     factory = iceberg.io.OutputFileFactory.builderFor(table, 0, 0)
     factory = factory.format(iceberg.FileFormat.PUFFIN).operationId(str(uuid.uuid4())).build()
     writer = iceberg.deletes.BaseDVFileWriter(factory, _lookup(jvm, former))
@@ -65,16 +70,27 @@ def blob(positions: Collection[int]) -> bytes:
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
-def _touched(table: JavaObject, snapshot: int, gone: Positions) -> Iterator[tuple[str, JavaObject]]:
-    """The files in question, as a scan at `snapshot` plans them."""
+def _tasks(spark: SparkSession, table: JavaObject, snapshot: int) -> JavaObject:
+    """The files of a snapshot as a scan plans them, by their paths.
+
+    A Java map, made by Java: asked one by one from here, a large table's files would take seconds.
+    """
+    jvm: JavaObject = spark._jvm
+    handles, types = jvm.java.lang.invoke.MethodHandles, jvm.java.lang.invoke.MethodType
+    task, file, text = (
+        java_class(spark, name)
+        for name in (f"{ICEBERG}ContentScanTask", f"{ICEBERG}ContentFile", "java.lang.String")
+    )
+    lookup = handles.publicLookup()
+    file_of = lookup.findVirtual(task, "file", types.methodType(file))
+    path_of = lookup.findVirtual(file, "location", types.methodType(text))
+    function = java_class(spark, "com.google.common.base.Function")
+    by_path = jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
+        function, handles.filterReturnValue(file_of, path_of)
+    )
     planned = table.newScan().useSnapshot(snapshot).planFiles()
     try:
-        tasks = planned.iterator()
-        while tasks.hasNext():
-            task = tasks.next()
-            path = str(task.file().location())
-            if path in gone:
-                yield path, task
+        return jvm.com.google.common.collect.Maps.uniqueIndex(planned.iterator(), by_path)
     finally:
         planned.close()
 

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from oncelake.errors import TableUnfit
 from oncelake.lake.deletes import NO_DELETES, Deletes, Positions, write_vectors
 from oncelake.lake.java import ICEBERG, JAVA_ERRORS, JavaObject, in_short, java_class, translated
-from oncelake.model import STAMP_KEY
+from oncelake.lake.publish import Ancestor, Publication, ancestor_of, as_dict, commit
 
 # Without retries Iceberg deletes the manifest list of a commit that landed but was reported lost.
 FEWEST_COMMIT_RETRIES = 4
+FORMAT_WITH_VECTORS = 3
 STAGING_OPTIONS = {"fanout-enabled": "true", "distribution-mode": "none"}
 
 
 class Unanswered(Exception):
     """A commit that was not confirmed: it may have landed all the same. Only the table knows."""
-
-
-class Ancestor(NamedTuple):
-    """A snapshot on main, newest first, with our stamp's text where it has one."""
-
-    snapshot_id: int
-    stamp: str | None
-
-
-Guard: TypeAlias = Callable[[Mapping[str, str], Iterator[Ancestor]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +37,6 @@ class Staged:
     @property
     def rows(self) -> int:
         return sum(int(file.recordCount()) for file in self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """One conditional commit: files, stamp and properties, or none of them."""
-
-    stamp: str
-    properties: Mapping[str, str]
-    guard: Guard
-    files: Sequence[JavaObject] = field(default=())
-    deletes: Deletes = NO_DELETES
-    base: int | None = None
 
 
 class LakeTable:
@@ -80,8 +56,18 @@ class LakeTable:
         except JAVA_ERRORS as error:
             raise translated(error, self.name) from error
 
+    def require_vectors(self) -> None:
+        """Refuse a table whose format has no deletion vectors."""
+        version = int(self._table.operations().current().formatVersion())
+        if version < FORMAT_WITH_VECTORS:
+            raise TableUnfit(
+                f"{self.name} has format version {version}, and upserts need deletion vectors. "
+                f"Type: ALTER TABLE {self.name} SET TBLPROPERTIES "
+                f"('format-version'='{FORMAT_WITH_VECTORS}'). Its readers must know that version"
+            )
+
     def properties(self) -> dict[str, str]:
-        return _as_dict(self._jvm, self._table.properties())
+        return as_dict(self._jvm, self._table.properties())
 
     def head(self) -> int | None:
         snapshot = self._table.currentSnapshot()
@@ -91,14 +77,14 @@ class LakeTable:
         """Main's snapshots from the newest back to the oldest that is not expired."""
         snapshot = self._table.currentSnapshot()
         while snapshot is not None:
-            yield _ancestor(snapshot)
+            yield ancestor_of(snapshot)
             parent = snapshot.parentId()
             snapshot = None if parent is None else self._table.snapshot(parent)
 
     def stamps(self) -> Iterator[Ancestor]:
         """Every stamped snapshot in the metadata, on main or not."""
         for snapshot in self._table.snapshots():
-            found = _ancestor(snapshot)
+            found = ancestor_of(snapshot)
             if found.stamp is not None:
                 yield found
 
@@ -117,32 +103,14 @@ class LakeTable:
 
     def stage_deletes(self, snapshot: int, gone: Positions) -> Deletes:
         """Write vectors for the positions that are gone from files of this snapshot."""
-        return write_vectors(self._jvm, self._table, snapshot, gone)
+        return write_vectors(self._spark, self._table, snapshot, gone)
 
     def publish(self, publication: Publication) -> None:
         """Commit once, guarded at every retry; Unanswered unless it is confirmed."""
         try:
-            self._commit(publication)
+            commit(self._spark, self._table, publication)
         except JAVA_ERRORS as error:
             raise Unanswered(in_short(error)) from error
-
-    def _commit(self, publication: Publication) -> None:
-        ensure_callback_server_started(self._spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
-        transaction = self._table.newTransaction()
-        validator = _Validator(self._jvm, transaction, publication.guard)
-        try:
-            # A row delta checks for conflicts before it asks the guard, and would take a commit of
-            # ours that had landed for one: an empty append goes first and asks.
-            if publication.deletes.added:
-                _guarded(transaction.newAppend(), validator).commit()
-                _delta(transaction.newRowDelta(), publication).commit()
-            else:
-                _appended(_guarded(transaction.newAppend(), validator), publication).commit()
-            # Last, so that the guard sees the properties of the refreshed base.
-            _set(transaction.updateProperties(), publication.properties).commit()
-            transaction.commitTransaction()
-        finally:
-            validator.let_go()
 
     def files_to_text(self, files: Sequence[JavaObject]) -> tuple[str, ...]:
         parser = self._jvm.org.apache.iceberg.ContentFileParser
@@ -188,70 +156,3 @@ class LakeTable:
         return cache_class.getMethod("get", none).invoke(
             None, gateway.new_array(self._jvm.java.lang.Object, 0)
         )
-
-
-def _guarded(append: JavaObject, validator: _Validator) -> JavaObject:
-    append.validateWith(validator)
-    return append
-
-
-def _appended(append: JavaObject, publication: Publication) -> JavaObject:
-    for file in publication.files:
-        append.appendFile(file)
-    return append.set(STAMP_KEY, publication.stamp)
-
-
-def _delta(delta: JavaObject, publication: Publication) -> JavaObject:
-    for file in publication.files:
-        delta.addRows(file)
-    for vector in publication.deletes.added:
-        delta.addDeletes(vector)
-    for vector in publication.deletes.replaced:
-        delta.removeDeletes(vector)
-    delta.validateFromSnapshot(publication.base)
-    delta.validateDeletedFiles()
-    return delta.set(STAMP_KEY, publication.stamp)
-
-
-def _set(update: JavaObject, properties: Mapping[str, str]) -> JavaObject:
-    for key, value in properties.items():
-        update.set(key, value)
-    return update
-
-
-class _Validator:
-    """Runs a guard inside Iceberg's commit, on the refreshed base, at every retry."""
-
-    def __init__(self, jvm: JavaObject, transaction: JavaObject, guard: Guard) -> None:
-        self._jvm = jvm
-        self._transaction = transaction
-        self._guard = guard
-
-    def validate(self, ancestors: JavaObject) -> bool:
-        base = _as_dict(self._jvm, self._transaction.table().properties())
-        return self._guard(base, _each_ancestor(ancestors.iterator()))
-
-    def let_go(self) -> None:
-        """Break the cycle through py4j, which would keep a table's metadata for each commit."""
-        self._transaction = None
-
-    def errorMessage(self) -> str:
-        return "oncelake: progress is not what this commit was placed on"
-
-    class Java:
-        implements = [ICEBERG + "SnapshotAncestryValidator"]  # noqa: RUF012 (py4j's form)
-
-
-def _as_dict(jvm: JavaObject, properties: JavaObject) -> dict[str, str]:
-    """In one call to the JVM: reading a map through py4j takes several for each entry."""
-    text = jvm.org.apache.iceberg.util.JsonUtil.mapper().writeValueAsString(properties)
-    return dict(json.loads(str(text)))
-
-
-def _each_ancestor(iterator: JavaObject) -> Iterator[Ancestor]:
-    while iterator.hasNext():
-        yield _ancestor(iterator.next())
-
-
-def _ancestor(snapshot: JavaObject) -> Ancestor:
-    return Ancestor(int(snapshot.snapshotId()), snapshot.summary().get(STAMP_KEY))

@@ -46,6 +46,7 @@ class Status:
             "sequence": progress and progress.sequence,
             "batches": progress and progress.batches,
             "totals": progress and progress.totals.to_json(),
+            "duplicate_rate": progress and round(progress.totals.duplicate_rate, 6),
             "pending": progress and sum(p.rows for p in progress.pending),
             "lag": self.lag,
             "partitions": [

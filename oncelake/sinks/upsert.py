@@ -19,6 +19,7 @@ from oncelake.errors import Unaccounted
 from oncelake.lake import LakeTable, Staged
 from oncelake.ledger import Placement
 from oncelake.model import Counts, show_ranges
+from oncelake.planner import local_rows
 from oncelake.rules import Versions
 from oncelake.sinks.intake import Intake, Shape, counted, rows_of
 
@@ -33,13 +34,14 @@ class _Found:
     stale: list[tuple[int, int]]
 
     @property
-    def updated(self) -> int:
+    def replaced(self) -> int:
         return sum(len(positions) for positions in self.gone.values())
 
 
 class UpsertSink:
     def __init__(self, shape: Shape, versions: Versions, main: LakeTable,
                  quarantine: LakeTable) -> None:  # fmt: skip
+        main.require_vectors()
         self._versions = versions
         self._main = main
         self._intake = Intake(shape, quarantine)
@@ -58,13 +60,16 @@ class UpsertSink:
             main = self._main.stage(winners.select(*self._shape.good))
         finally:
             newest.unpersist()
+        # Somebody else may have put a key into the table twice: then both rows give way to one.
+        updated = min(found.replaced, main.rows)
         counts = Counts(
             read=rest.read,
             written=main.rows,
             superseded=versions - keys + len(found.stale),
             quarantined=rest.quarantined,
-            inserted=main.rows - found.updated,
-            updated=found.updated,
+            inserted=main.rows - updated,
+            updated=updated,
+            removed=found.replaced - updated,
         )
         if not counts.balanced:
             raise Unaccounted(self._describe(counts, placement))
@@ -105,7 +110,7 @@ class UpsertSink:
         )
         return _Found(
             {row["file"]: row["gone"] for row in found if row["gone"]},
-            [tuple(each) for row in found for each in row["stale"]],
+            sorted({tuple(each) for row in found for each in row["stale"]}),
         )
 
     def _table_at(self, spark: SparkSession, snapshot: int) -> DataFrame:
@@ -122,8 +127,7 @@ class UpsertSink:
             chosen = newest.select(*(F.col(RANK)[name].alias(name) for name in place))
             good = good.join(F.broadcast(chosen), place, "left_semi")
         if found.stale:
-            schema = "partition int, offset bigint"
-            stale = due.sparkSession.createDataFrame(found.stale, schema)
+            stale = local_rows(due.sparkSession, found.stale, "partition int, offset bigint")
             good = good.join(F.broadcast(stale), place, "left_anti")
         return good
 

@@ -26,7 +26,6 @@ _MOST_OFFSETS = 10**15
 _MOST_PARTITIONS = 100_000
 
 Columns = dict[str, str]
-NOT_COMPARED = ("array", "map", "struct")
 
 
 def source(section: Section) -> SourceSpec:
@@ -104,16 +103,16 @@ def versions(top: Section, mode: str, columns: Columns | None) -> tuple[tuple[st
 
 
 def _columns(top: Section, name: str, columns: Columns | None) -> tuple[str, ...]:
-    """Columns of the schema whose values can be compared, each named once."""
+    """Fields of the schema whose values can be compared, each named once."""
     found: list[str] = []
+    fields = {n: kind for n, kind in (columns or {}).items() if n not in avro.ADDED_COLUMNS}
     for leaf in top.texts(name, alone=True):
-        kind = "" if columns is None else columns.get(leaf.text)
-        if kind is None:
-            near = nearest(leaf.text, columns or ())
-            hint = f"did you mean '{near}'?" if near else f"it has {', '.join(columns or ())}"
-            top.page.report(leaf, f"{leaf.shown[:120]!r} is no column of the schema; {hint}")
-        elif kind.startswith(NOT_COMPARED):
-            top.page.report(leaf, f"{leaf.shown!r} is of type {kind}: name a column of one value")
+        if columns is not None and leaf.text not in fields:
+            near = nearest(leaf.text, fields)
+            hint = f"did you mean '{near}'?" if near else f"it has {', '.join(fields)}"
+            top.page.report(leaf, f"{leaf.shown[:120]!r} is no field of the schema; {hint}")
+        elif fields.get(leaf.text) == "nested":
+            top.page.report(leaf, f"{leaf.shown!r} holds more than one value: name a simple field")
         elif leaf.text in found:
             top.page.report(leaf, f"{leaf.shown!r} is named twice")
         else:

@@ -60,6 +60,7 @@ def test_an_older_version_that_comes_later_changes_nothing(site: Site, spark: Sp
     assert (counts["inserted"], counts["updated"]) == (1, 1)
 
 
+@pytest.mark.faults
 def test_equal_versions_settle_by_partition_and_offset(site: Site, spark: SparkSession) -> None:
     _send(site, ("a", 5), ("a", 5), partition=2)
     _send(site, ("a", 5), partition=1)
@@ -73,6 +74,7 @@ def test_equal_versions_settle_by_partition_and_offset(site: Site, spark: SparkS
     site.assert_exactly_once(spark)
 
 
+@pytest.mark.faults
 def test_a_file_loses_rows_again_and_again(site: Site, spark: SparkSession) -> None:
     """Each vector takes in the one before it."""
     names = [f"n{number}" for number in range(50)]
@@ -84,6 +86,7 @@ def test_a_file_loses_rows_again_and_again(site: Site, spark: SparkSession) -> N
         site.assert_exactly_once(spark)
 
 
+@pytest.mark.faults
 def test_a_replay_changes_nothing(site: Site, spark: SparkSession) -> None:
     site.produce(2000)
     site.run_here(spark)
@@ -94,6 +97,7 @@ def test_a_replay_changes_nothing(site: Site, spark: SparkSession) -> None:
     site.assert_exactly_once(spark)
 
 
+@pytest.mark.faults
 def test_a_restart_with_a_deleted_checkpoint(site: Site, spark: SparkSession) -> None:
     for seed in (1, 2):
         site.produce(1500, seed)

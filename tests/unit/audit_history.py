@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -125,8 +125,12 @@ class Scene:
         self.progress = self.progress.after(stamp, self.progress.pending)
 
     def batch(self, lengths: Mapping[int, int], bad: Iterable[Coordinate] = (),
-              filtered: Iterable[Coordinate] = (), follow: bool = True) -> None:  # fmt: skip
-        """The next `lengths` offsets of each partition, some of them bad or filtered."""
+              filtered: Iterable[Coordinate] = (), follow: bool = True,
+              replaces: Sequence[Coordinate] = ()) -> None:  # fmt: skip
+        """The next `lengths` offsets of each partition, some of them bad or filtered.
+
+        As an upsert, they replace rows that were there.
+        """
         self.follow()
         at = {partition(p): self.progress.next_offset(partition(p)) for p in lengths}
         ranges = non_empty({tp: Span(s, s + lengths[tp.partition]) for tp, s in at.items()})
@@ -137,8 +141,13 @@ class Scene:
             written=len(read - away - dropped),
             quarantined=len(away),
             filtered=len(dropped),
+            updated=len(replaces),
+            inserted=len(read - away - dropped) - len(replaces) if replaces else 0,
         )
         stamp = self._stamp("batch", self.progress.generation, ranges, counts)
+        if replaces:
+            self.main.lose(*replaces)
+            self.main.commit("append", {})
         self.main.append(stamp, read - away - dropped)
         pending = [Pending(self.quarantine.name, stamp.sequence, stamp.attempt, (), len(away))]
         self.progress = self.progress.after(stamp, pending if away else ())

@@ -59,3 +59,12 @@ def test_counts_balance_only_when_every_row_became_something() -> None:
     balanced = Counts(read=9, written=3, superseded=2, late=1, quarantined=1, filtered=1, deleted=1)
     assert balanced.balanced
     assert not replace(balanced, read=10).balanced
+
+
+def test_what_was_written_besides_is_no_fate_of_its_own() -> None:
+    counts = Counts(read=10, written=6, superseded=3, quarantined=1, inserted=4, updated=2)
+    assert counts.balanced
+    assert counts.duplicate_rate == 0.3
+    assert counts.in_words() == "written 6 + superseded 3 + quarantined 1"
+    assert Counts.from_json(counts.to_json()) == counts
+    assert "updated" not in Counts(read=1, written=1).to_json()

@@ -111,8 +111,7 @@ class Report:
 
     @property
     def headline(self) -> str:
-        parts = {k: v for k, v in self.totals.to_json().items() if k != "read"}
-        shown = [f"{v} {k}" for k, v in parts.items() if v or k == "written"]
+        shown = [f"{v} {k}" for k, v in self.totals.fates().items() if v or k == "written"]
         return (
             f"audit: {self.verdict} — {self.totals.read} read = {' + '.join(shown)}; "
             f"{len(self.partitions)} partitions, gaps {self.gaps}, overlaps {self.overlaps}"

@@ -97,18 +97,21 @@ def unexplained(table: TableRows) -> int:
     """How many of the missing rows neither we replaced nor a delete by others can have removed."""
     removed = {i: s.removed for i, s in table.by_others() if s.removed}
     missing: dict[int, int] = {}
+    replaced: dict[int, int] = {}
     for each in table.expectations:
         missing[each.index] = missing.get(each.index, 0) + each.missing
-        removed[each.index] = removed.get(each.index, 0) + each.replaced
-    spare = lost = 0
+        replaced[each.index] = replaced.get(each.index, 0) + each.replaced
+    # The expired stamps have one account: there they may have replaced rows of their own.
+    spare, lost = 0, 0
     for index in range(len(table.history.ancestors) - 1, -2, -1):
-        spare += removed.get(index, 0)
+        spare += removed.get(index, 0) + (replaced.get(index, 0) if index < 0 else 0)
         taken = min(spare, missing.get(index, 0))
         lost += missing.get(index, 0) - taken
-        spare -= taken
+        spare += replaced.get(index, 0) - taken
     added = sum(s.added for _, s in table.by_others())
     of_others = max(0, added - table.not_ours)
-    return max(lost, table.missing - max(0, sum(removed.values()) - of_others))
+    told = max(0, sum(removed.values()) - of_others) + table.replaced
+    return max(lost, table.missing - told)
 
 
 def _check_missing(table: TableRows, holes: Holes) -> Iterator[Finding]:

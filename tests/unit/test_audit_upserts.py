@@ -1,0 +1,65 @@
+"""The audit of an upsert's table: just the rows that later versions replaced are gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oncelake.ops.audit.judge import judge
+from oncelake.ops.audit.report import Verdict
+from tests.unit.audit_history import P0, P1, Scene, kinds
+
+
+def _scene() -> Scene:
+    made = Scene()
+    made.batch({0: 10, 1: 10})
+    made.batch({0: 10}, replaces=[(P0, 3), (P0, 4), (P1, 7)])
+    made.claim()
+    made.batch({1: 10}, bad=[(P1, 12)], replaces=[(P0, 5), (P0, 12)])
+    return made
+
+
+def test_replaced_rows_are_gone_and_that_is_clean() -> None:
+    report = judge(_scene().evidence())
+    assert report.findings == ()
+    assert report.verdict is Verdict.CLEAN
+
+
+def test_it_stays_clean_when_the_first_stamps_are_expired() -> None:
+    made = _scene()
+    made.main.expire(3)
+    assert judge(made.evidence()).findings == ()
+
+
+def test_a_row_that_nobody_replaced_is_lost() -> None:
+    made = _scene()
+    made.main.lose((P0, 8))
+    assert kinds(made.evidence()) == {"rows-missing"}
+
+
+def test_a_row_of_the_newest_batch_cannot_have_been_replaced() -> None:
+    """As many rows are gone as were replaced, but of a batch that nothing came after."""
+    made = _scene()
+    made.main.lose((P1, 15))
+    made.main.rows[P0, 3] += 1
+    assert kinds(made.evidence()) == {"rows-missing"}
+
+
+def test_a_row_that_should_be_gone_is_found() -> None:
+    made = _scene()
+    made.main.rows[P0, 4] += 1
+    assert kinds(made.evidence()) == {"rows-not-replaced"}
+
+
+def test_a_row_deleted_by_hand_is_explained_beside_the_replaced_ones() -> None:
+    made = _scene()
+    made.main.delete((P0, 8))
+    assert kinds(made.evidence()) == set()
+    assert kinds(made.evidence(), Verdict.EXPLAINED) == {"rows-deleted"}
+
+
+def test_a_key_that_stands_twice_is_named() -> None:
+    evidence = _scene().evidence()
+    rows = replace(evidence.rows, keys_twice=2, repeated=("id=a", "id=b"))
+    [finding] = judge(replace(evidence, rows=rows)).findings
+    assert finding.kind == "key-twice"
+    assert "2 keys have more than one row, such as id=a, id=b" in finding.message
