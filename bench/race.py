@@ -33,12 +33,13 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """One side in one round: from the running query to its end. `start_up` is what came before.
-
-    The processor's time is of driver and tasks together, without the broker's.
+    """One side in one round. Its rate is that of the median batch: on a shared machine, what others
+    do hits single batches. `whole` is the rate from the running query to its end, `start_up` what
+    came before. The processor's time is of driver and tasks together, without the broker's.
     """
 
     rows_per_second: float
+    whole_rows_per_second: float
     cpu_micros_a_row: float
     start_up_seconds: float
     files: int
@@ -74,6 +75,7 @@ def laps_to_json(laps: Sequence[Lap]) -> dict[str, Any]:
     return {
         "rows_per_second": [round(rate) for rate in rates(laps)],
         "rows_per_second_median": round(median(rates(laps))),
+        "whole_rows_per_second": [round(lap.whole_rows_per_second) for lap in laps],
         "cpu_micros_a_row_median": round(median(lap.cpu_micros_a_row for lap in laps), 2),
         "start_up_seconds_median": round(median(lap.start_up_seconds for lap in laps), 3),
         "files": laps[-1].files,
@@ -86,13 +88,14 @@ def _run(stack: Stack, side: Side, name: str, course: Course) -> tuple[Lap, Cont
     called = time.perf_counter()
     wait = side.start(stack.spark, spec)
     began, busy = time.perf_counter(), stack.cpu_seconds()
-    wait()
+    batches = wait()
     seconds, busy = time.perf_counter() - began, stack.cpu_seconds() - busy
     found = content(stack.spark, spec.table.name)
     files = stack.spark.table(f"{spec.table.name}.files").count()
     stack.remove(spec)
     rows = stack.load.rows
-    return Lap(rows / seconds, 1e6 * busy / rows, began - called, files), found
+    rate = rows / len(batches) / median(batches)
+    return Lap(rate, rows / seconds, 1e6 * busy / rows, began - called, files), found
 
 
 def _require_equal(seen: Mapping[str, Content], load: Load) -> None:

@@ -6,12 +6,13 @@ columns. What differs is said at each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.window import Window
 
@@ -22,7 +23,8 @@ from oncelake.spec import PipelineSpec
 OURS, PLAIN, UNCHECKED = "oncelake", "plain", "unchecked"
 NATIVE, TUNED = "native", "native_tuned"
 COMMON = "common_merge"
-Wait = Callable[[], object]
+Wait = Callable[[], Sequence[float]]
+"""Waits for a query's end and gives the seconds that each of its batches took, by Spark's word."""
 Start = Callable[[SparkSession, PipelineSpec], Wait]
 
 # Iceberg's documentation on streaming writes names the fan-out writer; no distribution spares
@@ -74,7 +76,7 @@ def _common_merge(spark: SparkSession, spec: PipelineSpec) -> Wait:
         )
 
     rows = _decoded_stream(spark, spec, {})
-    return _bounded(rows.writeStream.foreachBatch(merge), spec).start().awaitTermination
+    return _end_of(_bounded(rows.writeStream.foreachBatch(merge), spec).start())
 
 
 def _oncelake(clock: StepClock) -> Start:
@@ -82,7 +84,13 @@ def _oncelake(clock: StepClock) -> Start:
         running = pipeline.Running(
             spec.checkpoint, once=True, tell=clock.tell, on_step=clock.on_step
         )
-        return pipeline.start(spark, spec, running).wait
+        query = pipeline.start(spark, spec, running)
+
+        def wait() -> Sequence[float]:
+            query.wait()
+            return _batch_seconds(query.query)
+
+        return wait
 
     return start
 
@@ -112,7 +120,7 @@ def _appended(spark: SparkSession, spec: PipelineSpec,
         writer = decoded(batch).select(*columns).write.format("iceberg").mode("append")
         writer.options(**lake.STAGING_OPTIONS).saveAsTable(spec.table.name)
 
-    return _bounded(stream.writeStream.foreachBatch(append), spec).start().awaitTermination
+    return _end_of(_bounded(stream.writeStream.foreachBatch(append), spec).start())
 
 
 def _native(spark: SparkSession, spec: PipelineSpec) -> Wait:
@@ -130,8 +138,7 @@ def _native_with(spark: SparkSession, spec: PipelineSpec, fetch: Mapping[str, st
     _create(spark, spec, {})
     rows = _decoded_stream(spark, spec, fetch)
     query = rows.writeStream.format("iceberg").outputMode("append")
-    running = _bounded(query.options(**writer), spec).toTable(spec.table.name)
-    return running.awaitTermination
+    return _end_of(_bounded(query.options(**writer), spec).toTable(spec.table.name))
 
 
 def _decoded_stream(spark: SparkSession, spec: PipelineSpec,
@@ -148,6 +155,19 @@ def _decoded_stream(spark: SparkSession, spec: PipelineSpec,
     )
     rows = stream.withColumn(decode.RECORD, from_avro(F.col("value"), spec.decode.schema))
     return rows.select(*_columns(rows, F.current_timestamp()))
+
+
+def _end_of(query: StreamingQuery) -> Wait:
+    def wait() -> Sequence[float]:
+        query.awaitTermination()
+        return _batch_seconds(query)
+
+    return wait
+
+
+def _batch_seconds(query: StreamingQuery) -> Sequence[float]:
+    return [each.durationMs["triggerExecution"] / 1000 for each in query.recentProgress
+            if each.numInputRows]  # fmt: skip
 
 
 def _bounded(query: DataStreamWriter, spec: PipelineSpec) -> DataStreamWriter:

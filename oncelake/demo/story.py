@@ -1,4 +1,4 @@
-"""Plays the script for real: a broker, 200,000 articles, four runs of the pipeline, an audit."""
+"""Plays the script for real: a broker, 200,000 articles, three runs of the pipeline, an audit."""
 
 from __future__ import annotations
 

@@ -96,13 +96,15 @@ def _tasks(spark: SparkSession, table: JavaObject, snapshot: int) -> JavaObject:
 
 
 def _former(jvm: JavaObject, table: JavaObject, task: JavaObject, path: str) -> JavaObject | None:
-    """What is gone of a file already; None where nothing is."""
-    deletes = task.deletes()
+    """What is gone of a file by position already; None where nothing is."""
+    deletes = jvm.java.util.ArrayList()
+    inputs = jvm.java.util.HashMap()
+    for delete in task.deletes().toArray():
+        if str(delete.content().name()) == "POSITION_DELETES":
+            deletes.add(delete)
+            inputs.put(delete, table.io().newInputFile(delete.location()))
     if deletes.isEmpty():
         return None
-    inputs = jvm.java.util.HashMap()
-    for delete in deletes.toArray():
-        inputs.put(delete, table.io().newInputFile(delete.location()))
     loader = jvm.org.apache.iceberg.data.BaseDeleteLoader(_lookup(jvm, inputs))
     return loader.loadPositionDeletes(deletes, path)
 

@@ -43,6 +43,7 @@ def _last_batch(told: list[Event]) -> Event:
     return [event for event in told if event.name == "batch"][-1]
 
 
+@pytest.mark.faults
 def test_the_latest_version_of_each_article_survives(site: Site, spark: SparkSession) -> None:
     site.produce(3000)
     site.run_here(spark)

@@ -39,8 +39,8 @@ CRASH_POINTS = (
     CrashPoint("after", Step.SETTLE, 2),
 )
 MODES = ("append", "upsert")
-# Staged files and nothing visible; and commits that nobody was told of.
-QUICK = {"append after:stage", "append after:publish", "upsert after:publish"}
+# Staged files and nothing visible; and a commit that nobody was told of.
+QUICK = {"append after:stage", "append after:publish"}
 
 
 def _marked(mode: str, point: CrashPoint) -> object:

@@ -75,7 +75,7 @@ def test_text_is_checked_as_python_would(spark: SparkSession) -> None:
     assert _checked(spark, list(EDGES)) == [*(_is_utf8(value) for value in EDGES), None]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(st.binary(max_size=6) | st.text(max_size=6).map(str.encode), min_size=200))
 def test_any_bytes_are_checked_as_python_would(spark: SparkSession, values: list[bytes]) -> None:
     assert _checked(spark, values) == [*(_is_utf8(value) for value in values), None]

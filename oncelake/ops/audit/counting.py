@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,6 @@ from oncelake.model import Span, TopicPartition
 from oncelake.ops.audit.evidence import SAMPLE, Foreign, RowFacts, Slice, Suspect, Tally
 from oncelake.ops.audit.slicing import BELOW, BEYOND, Grid
 from oncelake.ops.audit.tables import quoted
-from oncelake.planner import local_rows
 
 COLUMNS = ("kafka_topic", "kafka_partition", "kafka_offset")
 HOLES_IN = 100
@@ -71,7 +71,7 @@ class Counter:
     def __init__(self, spark: SparkSession, main: DataFrame | None,
                  quarantine: DataFrame | None) -> None:  # fmt: skip
         self._spark = spark
-        empty = local_rows(spark, [], "topic string, partition int, offset bigint")
+        empty = _frame(spark, [], "topic string, partition int, offset bigint")
         tagged = [
             (empty if rows is None else rows).select("*", F.lit(m).alias("m"), F.lit(q).alias("q"))
             for rows, m, q in ((main, 1, 0), (quarantine, 0, 1))
@@ -101,7 +101,7 @@ class Counter:
     def holes(self, spans: Sequence[tuple[TopicPartition, Span]]
               ) -> tuple[tuple[TopicPartition, Span], ...]:  # fmt: skip
         """Offsets of these spans that are in neither table, the first few."""
-        asked = local_rows(
+        asked = _frame(
             self._spark,
             [(*tp, *span) for tp, span in spans[:HOLES_IN]],
             "topic string, partition int, start bigint, end bigint",
@@ -143,12 +143,12 @@ class Counter:
 
     def _located(self, grids: Sequence[Grid]) -> DataFrame:
         """Each coordinate with the slice it lies in, or none."""
-        zones = local_rows(
+        zones = _frame(
             self._spark,
             [(*grid.tp, grid.low, grid.high, grid.width) for grid in grids],
             "topic string, partition int, low bigint, high bigint, width bigint",
         )
-        pieces = local_rows(
+        pieces = _frame(
             self._spark,
             [(*grid.tp, zone, *span) for grid in grids for zone, span in grid.zoned()],
             "topic string, partition int, zone bigint, start bigint, end bigint",
@@ -176,6 +176,16 @@ class Counter:
             Suspect(TopicPartition(row.topic, row.partition), row.offset, row.m, row.q)
             for row in found.limit(SAMPLE).collect()
         )
+
+
+def _frame(spark: SparkSession, rows: Sequence[tuple[object, ...]], fields: str) -> DataFrame:
+    """Rows of ours as a DataFrame, by JSON: createDataFrame would start Python workers for them."""
+    names = [field.split()[0] for field in fields.split(", ")]
+    text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
+    parsed = F.from_json(
+        F.lit(text), f"array<struct<{fields.replace(' ', ':').replace(',:', ',')}>>"
+    )
+    return spark.range(1).select(F.inline(parsed))
 
 
 def _if_ours(column: str) -> Column:
