@@ -113,8 +113,8 @@ class Counts:
 
     @property
     def duplicate_rate(self) -> float:
-        """The share of rows that were a version overtaken by another."""
-        return self.superseded / self.read if self.read else 0.0
+        """The share of rows that were one more version of a row, newer or not."""
+        return (self.superseded + self.updated) / self.read if self.read else 0.0
 
     @property
     def accounted(self) -> int:

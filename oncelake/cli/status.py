@@ -62,5 +62,8 @@ def _show(status: Status) -> None:
         f"read {totals.read:,} = {totals.in_words()}, in {status.progress.batches:,} batches; "
         f"lag {status.lag:,}"
     )
-    if totals.superseded:
-        console.print(f"duplicate rate {100 * totals.duplicate_rate:.2f} %")
+    if totals.inserted:
+        console.print(
+            f"latest versions: {totals.inserted - totals.removed:,} rows; duplicate rate "
+            f"{100 * totals.duplicate_rate:.2f} %"
+        )

@@ -38,11 +38,11 @@ def show(outcome: Outcome, folder: DemoFolder, out: Console) -> None:
 def how_to_query(folder: DemoFolder) -> str:
     """Two lines to paste: Spark SQL with the demo's catalog, and a reader without Spark."""
     name = f"{CATALOG}.{NAMESPACE}.{TABLE}"
-    python = shlex.quote(_short(Path(sys.executable)))
+    python = shlex.quote(short(Path(sys.executable)))
     spark = (
         "import os, pathlib; from oncelake.session import open_session; "
         "from oncelake.spec import read_spec; "
-        f"spec = read_spec(pathlib.Path({_quoted(_short(folder.spec))}), os.environ).spec; "
+        f"spec = read_spec(pathlib.Path({_quoted(short(folder.spec))}), os.environ).spec; "
         "spark = open_session(spec); "
         f'spark.sql("SELECT source, count(*) AS articles, max(published_at) AS latest '
         f'FROM {name} GROUP BY source ORDER BY source").show(truncate=False)'
@@ -54,7 +54,7 @@ def how_to_query(folder: DemoFolder) -> str:
         "print(table.scan(limit=5).to_arrow().to_pylist())"
     )
     return (
-        f"The table {name} stays in {_short(folder.path)}. To query it with Spark SQL, paste:\n"
+        f"The table {name} stays in {short(folder.path)}. To query it with Spark SQL, paste:\n"
         f"  {python} -c {shlex.quote(spark)}\n"
         "or without Spark, with PyIceberg:\n"
         f"  {python} -c {shlex.quote(pyiceberg)}\n"
@@ -66,7 +66,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text)
 
 
-def _short(path: Path) -> str:
+def short(path: Path) -> str:
     """Relative where that leads down from here, so that the lines stay readable."""
     try:
         return os.path.join(".", path.absolute().relative_to(Path.cwd()))

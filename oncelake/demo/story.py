@@ -9,6 +9,7 @@ from rich.console import Console
 
 from oncelake.demo.count import rows_of
 from oncelake.demo.folder import CATALOG, NAMESPACE, TABLE, TOPIC, DemoFolder
+from oncelake.demo.report import short
 from oncelake.demo.run import PipelineRun, RunFailed
 from oncelake.demo.script import SCENES, Ending, Scene, batch_size
 from oncelake.demo.tally import Event, Tally, line_of
@@ -84,7 +85,7 @@ class Story:
                 raise run.failed(f"ended with exit code {code}")
         if scene.delete_checkpoint:
             self._folder.delete_checkpoint()
-            self._say(f"deleted the checkpoint {self._folder.checkpoint}")
+            self._say(f"deleted the checkpoint {short(self._folder.checkpoint)}")
 
     def _follow(self, run: PipelineRun, scene: Scene, meter: Meter) -> Event | None:
         """Show the events until the scene's end; the event that gave the cue."""

@@ -55,6 +55,9 @@ def test_a_row_deleted_by_hand_is_explained_beside_the_replaced_ones() -> None:
     made.main.delete((P0, 8))
     assert kinds(made.evidence()) == set()
     assert kinds(made.evidence(), Verdict.EXPLAINED) == {"rows-deleted"}
+    [finding] = judge(made.evidence()).findings
+    said = "1 rows of ours are not in demo.news.t, besides 5 that later versions replaced."
+    assert finding.message.startswith(said)
 
 
 def test_a_key_that_stands_twice_is_named() -> None:

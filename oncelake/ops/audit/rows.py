@@ -121,10 +121,9 @@ def _check_missing(table: TableRows, holes: Holes) -> Iterator[Finding]:
                        f"{-missing} rows that later versions replaced are still there")  # fmt: skip
     if missing <= 0 and not lost:
         return
-    short = [f"{e.missing} of {e.expected} of {e.name}" for e in table.expectations if e.missing]
     removals = [f"{s} removed {s.removed}" for _, s in table.by_others() if s.removed]
     missing = max(missing, lost)
-    told = f"{missing} rows of ours are not in {name}: {_some(short)}{_in_words(holes)}."
+    told = f"{missing} rows of ours are not in {name}{_which(table, holes)}."
     if not lost:
         yield explained("rows-deleted", name, f"{told} Deletes by others explain it: "
                         f"{_some(removals)}")  # fmt: skip
@@ -134,6 +133,14 @@ def _check_missing(table: TableRows, holes: Holes) -> Iterator[Finding]:
         f"; the history begins with {table.history.ancestors[0]}, and older deletes are not told"
     )  # fmt: skip
     yield violated("rows-missing", name, f"{told} Deletes by others explain {known}{since}")
+
+
+def _which(table: TableRows, holes: Holes) -> str:
+    """Which rows are missing, as far as it can be told: among replaced rows it cannot."""
+    if table.replaced:
+        return f", besides {table.replaced} that later versions replaced"
+    short = [f"{e.missing} of {e.expected} of {e.name}" for e in table.expectations if e.missing]
+    return f": {_some(short)}{_in_words(holes)}"
 
 
 def _check_extra(table: TableRows) -> Iterator[Finding]:
