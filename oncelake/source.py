@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
+from typing import TypeVar
 from urllib.parse import unquote, urlparse
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +25,10 @@ from oncelake.errors import CheckpointUnusable, KafkaUnreachable, TopicMissing
 from oncelake.model import Origin, Ranges, Span, TopicPartition
 from oncelake.spec import LimitsSpec, SourceSpec, shown
 
+Answer = TypeVar("Answer")
 ANSWER_SECONDS = 15.0
+ASK_AGAIN_SECONDS = 0.1
+NOT_LED = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION)
 # Spark asks for the topic's first and last offset around each poll: 500 records are too few for
 # that. And it asks behind a fetch that waits for new records at the topic's end, half a second a
 # task by default: a batch that reaches the end would spend its time there.
@@ -81,12 +87,25 @@ def describe(config: Mapping[str, str], topics: Sequence[str]) -> Topics:
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER_SECONDS)
         found = {name: future.result(ANSWER_SECONDS) for name, future in asked.items()}
         keys = [TopicPartition(name, p.id) for name, t in found.items() for p in t.partitions]
-        low = _offsets(admin, keys, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-        high = _offsets(admin, keys, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        low = once_led(lambda: _offsets(admin, keys, earliest))
+        high = once_led(lambda: _offsets(admin, keys, latest))
     except (KafkaException, TimeoutError) as error:
         raise _translated(error, names, shown(config["bootstrap.servers"])) from error
     origin = Origin(cluster.cluster_id, {name: str(t.topic_id) for name, t in found.items()})
     return Topics(origin, {tp: Span(low[tp], high[tp]) for tp in keys})
+
+
+def once_led(ask: Callable[[], Answer]) -> Answer:
+    """Ask again where a partition has no leader: for a moment after it was created, or moved."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in NOT_LED or time.monotonic() > deadline:
+                raise
+            Event().wait(ASK_AGAIN_SECONDS)
 
 
 def open_stream(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
+from threading import Event
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -13,6 +15,8 @@ from oncelake.errors import KafkaUnreachable
 from oncelake.model import Origin, TopicPartition
 
 ANSWER_SECONDS = 15.0
+ASK_AGAIN_SECONDS = 0.1
+NOT_LED = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION)
 FIRST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 NEXT: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -57,7 +61,7 @@ class Brokers:
 
     def _asked(self, question: Callable[[], Answer]) -> Answer:
         try:
-            return question()
+            return _once_led(question)
         except (KafkaException, TimeoutError) as error:
             reason = str(error) or "the request timed out"
             raise KafkaUnreachable(
@@ -65,6 +69,18 @@ class Brokers:
                 f"{reason}. Check source.bootstrap (KAFKA_BOOTSTRAP_SERVERS) and that the broker "
                 "runs; for a local one type: oncelake local up"
             ) from error
+
+
+def _once_led(question: Callable[[], Answer]) -> Answer:
+    """Ask again while a partition has no leader: while one is being elected."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return question()
+        except KafkaException as error:
+            if error.args[0].code() not in NOT_LED or time.monotonic() > deadline:
+                raise
+            Event().wait(ASK_AGAIN_SECONDS)
 
 
 def _unless_missing(answer: Callable[[float], Any]) -> Any:
