@@ -22,8 +22,8 @@ def batch_time() -> Column:
     """The time of the batch: `current_timestamp()`, but not part of the generated code.
 
     Spark writes a number into the code it generates, so that a batch with another time is other
-    code, which the JVM has to compile and warm up once more: for batches of a few seconds that
-    took a quarter of the throughput. An array it passes to the code as a value.
+    code, which the JVM has to compile and warm up once more: for batches of two seconds that took
+    up to a quarter of the throughput. An array it passes to the code as a value.
     """
     now = F.array(F.current_timestamp())
     return F.when(never(), F.array(F.lit(None).cast("timestamp"))).otherwise(now)[0]

@@ -25,6 +25,8 @@ NEEDED_CLASSES = (
     "spark.FileRewriteCoordinator",
     "ContentFileParser",
     "SnapshotAncestryValidator",
+    "deletes.BaseDVFileWriter",
+    "data.BaseDeleteLoader",
 )
 
 

@@ -95,7 +95,7 @@ class LakeTable:
         self._cache.add(key, self._table)
         try:
             rows.write.format("iceberg").mode("append").options(**STAGING_OPTIONS).save(key)
-            # As an array: py4j ends a walk over a set by an exception, which takes 20 ms.
+            # As an array: py4j ends a walk over a set by an exception, dear to translate.
             return Staged(tuple(coordinator.fetchNewFiles(self._table, key).toArray()))
         finally:
             coordinator.clearRewrite(self._table, key)

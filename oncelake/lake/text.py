@@ -1,7 +1,7 @@
-"""Whether bytes are text, for a tenth of what Spark's own check takes.
+"""Whether bytes are text, by a check quicker than Spark's own.
 
-Spark's walks over a string byte by byte through `Unsafe`, which cost as much as all of the
-decoding before it. Guava, which Spark brings along, walks over the array.
+Spark's walks over a string byte by byte through `Unsafe`: for an article of 500 bytes it took a
+microsecond or more. Guava, which Spark brings along, walks over the array and took a fifth.
 """
 
 from __future__ import annotations

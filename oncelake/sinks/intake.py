@@ -36,11 +36,8 @@ class Rest:
     """How many rows were read in all, and the files of those that were not taken."""
 
     read: int
+    quarantined: int
     sides: Mapping[str, Staged]
-
-    @property
-    def quarantined(self) -> int:
-        return sum(side.rows for side in self.sides.values())
 
 
 class Intake:
@@ -59,9 +56,10 @@ class Intake:
         sides: Mapping[str, Staged] = {}
         if self._shape.reason is not None and read != taken:
             sides, read = self._stage_bad(due, self._shape.reason)
-        if read is None or read != Rest(taken, sides).quarantined + taken:
+        put_aside = sum(side.rows for side in sides.values())
+        if read is None or read != taken + put_aside:
             read = due.count()
-        return Rest(read, sides)
+        return Rest(read, put_aside, sides)
 
     def _stage_bad(self, due: DataFrame,
                    reason: str) -> tuple[Mapping[str, Staged], int | None]:  # fmt: skip

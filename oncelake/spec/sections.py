@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from oncelake.spec import avro, catalogs, refusals, scalars
-from oncelake.spec.document import Leaf
+from oncelake.spec.document import Leaf, is_null
 from oncelake.spec.files import read_text
 from oncelake.spec.keys import LISTS, nearest
 from oncelake.spec.partitioning import fit, partition
@@ -93,7 +93,8 @@ def _partition_by(section: Section, columns: Columns | None) -> tuple[str, ...]:
 def versions(top: Section, mode: str, columns: Columns | None) -> tuple[tuple[str, ...], ...]:
     """The columns of `key` and of `order`: an upsert's, and only an upsert's."""
     key, order = (_columns(top, name, columns) for name in LISTS)
-    if mode == "upsert" and not top.texts("key", alone=True):
+    node = top.nodes.get("key")
+    if mode == "upsert" and (node is None or is_null(node) or not node.value):
         top.complain("mode", "upsert needs key: the columns that tell one row from another")
     if mode != "upsert":
         for name, given in zip(LISTS, (key, order), strict=True):

@@ -105,11 +105,11 @@ class Upserts:
     def bad(self) -> int:
         return self.spark.table(f"{self.name}_bad").count()
 
-    def expected(self, ends: Sequence[int] | None = None) -> list[Row]:
+    def expected(self) -> list[Row]:
         """What the table must hold: a dictionary, and the order of versions."""
         newest: dict[str, Row] = {}
         for number, events in enumerate(self.topic):
-            for offset, event in enumerate(events[: ends[number] if ends else None]):
+            for offset, event in enumerate(events):
                 if event.id is not None:
                     row = Row(event.id, event.version, number, offset)
                     newest[event.id] = max(newest.get(event.id, row), row, key=_rank)

@@ -90,6 +90,8 @@ WRONG = [
     ("raw\n", "raw\n  properties: {oncelake.x: a}\n", "is kept by oncelake itself"),
     ("raw\n", "raw\n  properties: {commit.retry.num-retries: 0}\n", "must be at least 4"),
     ("catalog:", "mode: upsert\ncatalog:", "10: mode upsert needs key: the columns that tell"),
+    ("catalog:", "mode: upsert\nkey: ~\ncatalog:", "mode upsert needs key"),
+    ("catalog:", "mode: upsert\nkey: []\ncatalog:", "mode upsert needs key"),
     ("catalog:", "mode: merge\ncatalog:", "mode 'merge' must be append or upsert"),
     ("catalog:", "mode: upsrt\ncatalog:", "did you mean 'upsert'?"),
     ("catalog:", "key: id\ncatalog:", "10: key is for mode: upsert, and this is append"),

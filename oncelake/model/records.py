@@ -1,12 +1,4 @@
-"""The frozen values of the protocol: ranges, counts, stamps and progress.
-
-A *batch* is a set of half-open offset ranges. A *stamp* travels in the summary of each
-snapshot we write and says which ranges it holds. *Progress* is a property of the main table,
-changed in the same commit, and says where the next batch must begin. Stamps form a chain: each
-names the digest of the one before it, so a stamp that is altered or missing shows.
-
-Everything here is pure and turns to JSON and back without loss.
-"""
+"""What is written into a table: the stamp of a snapshot, and the progress of a pipeline."""
 
 from __future__ import annotations
 
@@ -14,127 +6,21 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+
+from oncelake.model.counts import Counts
+from oncelake.model.offsets import (
+    Json,
+    Ranges,
+    Span,
+    TopicPartition,
+    spans_from_json,
+    spans_to_json,
+)
 
 STAMP_KEY = "oncelake.stamp"
 PROGRESS_PREFIX = "oncelake.progress."
 FOLLOWED_PREFIX = "oncelake.followed."
 FORMAT = 1
-
-Json = dict[str, Any]
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}[{self.partition}]"
-
-
-class Span(NamedTuple):
-    """Offsets from `start` up to, not including, `end`."""
-
-    start: int
-    end: int
-
-    def __str__(self) -> str:
-        return f"[{self.start}, {self.end})"
-
-    @property
-    def empty(self) -> bool:
-        return self.end <= self.start
-
-
-Ranges = Mapping[TopicPartition, Span]
-
-
-def non_empty(ranges: Ranges) -> dict[TopicPartition, Span]:
-    return {tp: span for tp, span in sorted(ranges.items()) if not span.empty}
-
-
-def offsets_in(ranges: Ranges) -> int:
-    """How many: at least as many as there are records, since offsets may have holes."""
-    return sum(max(0, span.end - span.start) for span in ranges.values())
-
-
-def show_ranges(ranges: Ranges) -> str:
-    """For a person: `articles.raw.v1[0] [0, 5), ...`."""
-    return ", ".join(f"{tp} {span}" for tp, span in sorted(ranges.items()))
-
-
-def spans_to_json(ranges: Mapping[TopicPartition, Span]) -> Json:
-    nested: Json = {}
-    for tp, span in sorted(ranges.items()):
-        nested.setdefault(tp.topic, {})[str(tp.partition)] = [span.start, span.end]
-    return nested
-
-
-def spans_from_json(nested: Json) -> dict[TopicPartition, Span]:
-    return {
-        TopicPartition(topic, int(partition)): Span(int(start), int(end))
-        for topic, partitions in nested.items()
-        for partition, (start, end) in partitions.items()
-    }
-
-
-BESIDES = ("inserted", "updated", "removed")
-_NOT_A_FATE = ("read", *BESIDES)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Rows of a batch by what became of them; `read` is the sum of them, those besides apart.
-
-    Besides: what was written was `inserted`, or `updated` a row that was there; `removed` are rows
-    of the table that tombstones took away. So the table's rows are inserted less removed.
-    """
-
-    read: int = 0
-    written: int = 0
-    superseded: int = 0
-    late: int = 0
-    quarantined: int = 0
-    filtered: int = 0
-    deleted: int = 0
-    inserted: int = 0
-    updated: int = 0
-    removed: int = 0
-
-    def fates(self) -> dict[str, int]:
-        """What became of rows that were read: of each exactly one of these."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_A_FATE}
-
-    def in_words(self) -> str:
-        """`written 990 + quarantined 10`, and what else there was."""
-        always = ("written", "quarantined")
-        fates = self.fates().items()
-        return " + ".join(f"{name} {count:,}" for name, count in fates if count or name in always)
-
-    @property
-    def duplicate_rate(self) -> float:
-        """The share of rows that were one more version of a row, newer or not."""
-        return (self.superseded + self.updated) / self.read if self.read else 0.0
-
-    @property
-    def accounted(self) -> int:
-        return sum(self.fates().values())
-
-    @property
-    def balanced(self) -> bool:
-        return self.read == self.accounted
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def to_json(self) -> Json:
-        """Those besides only where there are any: an append has none."""
-        every = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: count for name, count in every.items() if count or name not in BESIDES}
-
-    @classmethod
-    def from_json(cls, data: Json) -> Counts:
-        return cls(**{f.name: int(data.get(f.name, 0)) for f in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,65 @@
+"""What became of the rows of a batch, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from oncelake.model.offsets import Json
+
+BESIDES = ("inserted", "updated", "removed")
+_NOT_A_FATE = ("read", *BESIDES)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Rows of a batch by what became of them; `read` is the sum of them, those besides apart.
+
+    Besides: what was written was `inserted`, or `updated` a row that was there; `removed` are rows
+    of the table that tombstones took away. So the table's rows are inserted less removed.
+    """
+
+    read: int = 0
+    written: int = 0
+    superseded: int = 0
+    late: int = 0
+    quarantined: int = 0
+    filtered: int = 0
+    deleted: int = 0
+    inserted: int = 0
+    updated: int = 0
+    removed: int = 0
+
+    def fates(self) -> dict[str, int]:
+        """What became of rows that were read: of each exactly one of these."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_A_FATE}
+
+    def in_words(self) -> str:
+        """`written 990 + quarantined 10`, and what else there was."""
+        always = ("written", "quarantined")
+        fates = self.fates().items()
+        return " + ".join(f"{name} {count:,}" for name, count in fates if count or name in always)
+
+    @property
+    def duplicate_rate(self) -> float:
+        """The share of rows that were one more version of a row, newer or not."""
+        return (self.superseded + self.updated) / self.read if self.read else 0.0
+
+    @property
+    def accounted(self) -> int:
+        return sum(self.fates().values())
+
+    @property
+    def balanced(self) -> bool:
+        return self.read == self.accounted
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def to_json(self) -> Json:
+        """Those besides only where there are any: an append has none."""
+        every = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: count for name, count in every.items() if count or name not in BESIDES}
+
+    @classmethod
+    def from_json(cls, data: Json) -> Counts:
+        return cls(**{f.name: int(data.get(f.name, 0)) for f in fields(cls)})
