@@ -8,7 +8,7 @@ names the digest of the one before it, so a stamp that is altered or missing sho
 Everything here is pure and turns to JSON and back without loss.
 """
 
-from oncelake.model.counts import BESIDES, Counts
+from oncelake.model.counts import BESIDES, SIDE_FATES, Counts
 from oncelake.model.offsets import (
     Json,
     Ranges,
@@ -37,6 +37,7 @@ __all__ = [
     "FOLLOWED_PREFIX",
     "FORMAT",
     "PROGRESS_PREFIX",
+    "SIDE_FATES",
     "STAMP_KEY",
     "Counts",
     "Json",

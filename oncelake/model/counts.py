@@ -6,7 +6,9 @@ from dataclasses import dataclass, fields
 
 from oncelake.model.offsets import Json
 
-BESIDES = ("inserted", "updated", "removed")
+BESIDES = ("inserted", "updated", "removed", "dropped")
+SIDE_FATES = ("quarantined", "late", "deleted")
+"""What becomes of rows that are kept in a side table, each fate in a table of its own."""
 _NOT_A_FATE = ("read", *BESIDES)
 
 
@@ -15,7 +17,8 @@ class Counts:
     """Rows of a batch by what became of them; `read` is the sum of them, those besides apart.
 
     Besides: what was written was `inserted`, or `updated` a row that was there; `removed` are rows
-    of the table that tombstones took away. So the table's rows are inserted less removed.
+    of the table that tombstones took away. So the table's rows are inserted less removed. And of
+    the late ones `dropped` are kept nowhere, by choice.
     """
 
     read: int = 0
@@ -28,10 +31,15 @@ class Counts:
     inserted: int = 0
     updated: int = 0
     removed: int = 0
+    dropped: int = 0
 
     def fates(self) -> dict[str, int]:
         """What became of rows that were read: of each exactly one of these."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_A_FATE}
+
+    def kept(self, fate: str) -> int:
+        """How many rows of a fate are to be found in its side table."""
+        return int(getattr(self, fate)) - (self.dropped if fate == "late" else 0)
 
     def in_words(self) -> str:
         """`written 990 + quarantined 10`, and what else there was."""

@@ -43,7 +43,7 @@ class Pending:
     """Data files staged for a side table, to be published there after main has decided.
 
     `sequence` and `attempt` are those of the main commit that decided them; a side table that
-    has followed to this sequence has these files already.
+    has followed to this sequence has these files already. `fate` is what became of the rows.
     """
 
     table: str
@@ -51,6 +51,7 @@ class Pending:
     attempt: str
     files: tuple[str, ...]
     rows: int
+    fate: str = "quarantined"
 
     def to_json(self) -> Json:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -62,7 +63,11 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What one snapshot of ours did. `kind` is claim, batch or follow (a side table's)."""
+    """What one snapshot of ours did. `kind` is claim, batch or follow (a side table's).
+
+    `watermark` is that of the next batch, in microseconds since 1970 in UTC. `read_to` is the
+    snapshot that was read, where the source is a table.
+    """
 
     kind: str
     pipeline: str
@@ -73,9 +78,13 @@ class Stamp:
     ranges: Ranges = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     previous: str = ""
+    watermark: int | None = None
+    read_to: int | None = None
 
     def _body(self) -> Json:
+        rare = {"watermark": self.watermark, "read_to": self.read_to}
         return {
+            **{name: value for name, value in rare.items() if value is not None},
             "format": FORMAT,
             "kind": self.kind,
             "pipeline": self.pipeline,
@@ -108,6 +117,8 @@ class Stamp:
             ranges=spans_from_json(data["ranges"]),
             counts=Counts.from_json(data["counts"]),
             previous=data["previous"],
+            watermark=data.get("watermark"),
+            read_to=data.get("read_to"),
         )
 
 
@@ -128,6 +139,8 @@ class Progress:
     totals: Counts = field(default_factory=Counts)
     batches: int = 0
     pending: tuple[Pending, ...] = ()
+    watermark: int | None = None
+    read_to: int | None = None
 
     def next_offset(self, tp: TopicPartition) -> int:
         """A partition we have not met yet was added later: it is due from its beginning."""
@@ -151,6 +164,8 @@ class Progress:
             totals=self.totals + stamp.counts,
             batches=self.batches + (1 if stamp.kind == "batch" else 0),
             pending=tuple(pending),
+            watermark=self.watermark if stamp.watermark is None else stamp.watermark,
+            read_to=self.read_to if stamp.read_to is None else stamp.read_to,
         )
 
     def to_text(self) -> str:
@@ -167,6 +182,8 @@ class Progress:
                 "totals": self.totals.to_json(),
                 "batches": self.batches,
                 "pending": [p.to_json() for p in self.pending],
+                "watermark": self.watermark,
+                "read_to": self.read_to,
             }
         )
 
@@ -184,6 +201,8 @@ class Progress:
             totals=Counts.from_json(data["totals"]),
             batches=int(data["batches"]),
             pending=tuple(Pending.from_json(p) for p in data["pending"]),
+            watermark=data.get("watermark"),
+            read_to=data.get("read_to"),
         )
 
 
