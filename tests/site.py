@@ -145,7 +145,8 @@ class Site:
     def audit(self, spark: SparkSession) -> Report:
         self.use_catalog(spark)
         kafka = {"bootstrap.servers": self.bootstrap}
-        return audit(spark, Names(self.table, "articles", self.quarantine, self.key), kafka)
+        sides = {"quarantined": self.quarantine}
+        return audit(spark, Names(self.table, "articles", sides, self.key), kafka)
 
     def assert_exactly_once(self, spark: SparkSession) -> None:
         """Our audit and an oracle that shares nothing with us must both agree."""

@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     spark = open_session(spec)
     try:
         kafka = client_config(spec.source)
-        names = Names(spec.table.name, spec.name, spec.table.quarantine, spec.key)
+        sides = {"quarantined": spec.table.quarantine}
+        names = Names(spec.table.name, spec.name, sides, spec.key)
         report = audit(spark, names, kafka)
     finally:
         spark.stop()
@@ -67,11 +68,12 @@ def console() -> Console:
 
 def show(report: Report, out: Console) -> None:
     """The partitions, the totals, what was found, and the verdict as the last line."""
+    kept = "".join(f"{rows} {fate}, " for fate, rows in report.sides.items())
     out.print(_table(report))
     out.print(
-        f"{report.table}, pipeline {report.pipeline}: {report.rows} rows, "
-        f"{report.quarantined} in quarantine, {report.pending} pending, {report.foreign} of "
-        f"others; {report.batches} batches, {report.stamps} stamps kept",
+        f"{report.table}, pipeline {report.pipeline}: {report.rows} rows, {kept}"
+        f"{report.pending} pending, {report.foreign} of others; {report.batches} batches, "
+        f"{report.stamps} stamps kept",
         markup=False,
         soft_wrap=True,
     )
@@ -86,7 +88,7 @@ def show(report: Report, out: Console) -> None:
 def _table(report: Report) -> Table:
     table = Table(box=ASCII2)
     table.add_column("partition", overflow="fold")
-    for name in ("covered", "topic", "lag", "rows", "quarantined", "gaps", "overlaps"):
+    for name in ("covered", "topic", "lag", "rows", *report.sides, "gaps", "overlaps"):
         table.add_column(name, justify="right", overflow="fold")
     for each in report.partitions:
         table.add_row(*_cells(each))
@@ -101,7 +103,7 @@ def _cells(each: PartitionReport) -> tuple[str, ...]:
         _words(each.topic),
         "-" if each.lag is None else str(each.lag),
         str(each.rows),
-        str(each.quarantined),
+        *(str(rows) for rows in each.sides.values()),
         str(len(each.gaps)),
         str(len(each.overlaps)),
     )

@@ -34,7 +34,8 @@ SIDE = "kafka_topic string, kafka_partition int, kafka_offset bigint, value bina
 
 
 class Handmade:
-    """`demo.news.<name>` and its quarantine table; every step is a commit of its own."""
+    """`demo.news.<name>`, its quarantine table and, from the first late row on, one for those;
+    every step is a commit of its own."""
 
     def __init__(self, spark: SparkSession, name: str, properties: str = "") -> None:
         self._name(spark, name)
@@ -45,15 +46,20 @@ class Handmade:
         origin = Origin("cluster-1", {TOPIC: "topic-1"})
         positions = {TopicPartition(TOPIC, p): Span(0, 0) for p in (0, 1)}
         self.progress = Progress(PIPELINE, origin, positions=positions)
-        self.away: list[Coordinate] = []
+        self.away: dict[str, list[Coordinate]] = {}
         self.claim()
 
     def _name(self, spark: SparkSession, name: str) -> None:
         self.spark = spark
         self.main, self.side = f"demo.news.{name}", f"demo.news.{name}_quarantine"
+        self.late = f"demo.news.{name}_late"
+
+    @property
+    def sides(self) -> dict[str, str]:
+        return {"quarantined": self.side, "late": self.late}
 
     def copy(self, name: str) -> Handmade:
-        """The same history under other names; only expiry would be felt in both."""
+        """The same history under other names, but for late rows; only expiry is felt in both."""
         made = Handmade.__new__(Handmade)
         made._name(self.spark, name)
         made.progress, made.away = self.progress, self.away
@@ -71,29 +77,36 @@ class Handmade:
         self._advance(stamp, self.progress.pending)
 
     def batch(self, lengths: Mapping[int, int], bad: Iterable[Coordinate] = (),
-              follow: bool = True) -> None:  # fmt: skip
+              late: Iterable[Coordinate] = (), follow: bool = True) -> None:  # fmt: skip
         starts = {p: self.progress.next_offset(TopicPartition(TOPIC, p)) for p in lengths}
         ranges = {TopicPartition(TOPIC, p): Span(s, s + lengths[p]) for p, s in starts.items()}
         read = [(tp.partition, o) for tp, span in ranges.items() for o in range(*span)]
-        self.away = [c for c in read if c in set(bad)]
-        good = [c for c in read if c not in set(bad)]
-        counts = Counts(read=len(read), written=len(good), quarantined=len(self.away))
+        self.away = {"quarantined": [*bad], "late": [*late]}
+        good = [c for c in read if c not in {*bad, *late}]
+        numbers = {fate: len(rows) for fate, rows in self.away.items()}
+        counts = Counts(read=len(read), written=len(good), **numbers)
+        assert counts.balanced
         stamp = self._stamp("batch", ranges, counts)
         self._append(self.main, _values("'t', {}, {}L", good), stamp)
-        pending = Pending(self.side, stamp.sequence, stamp.attempt, (), len(self.away))
-        self._advance(stamp, (pending,) if self.away else ())
+        pending = [
+            Pending(self.sides[fate], stamp.sequence, stamp.attempt, (), rows, fate)
+            for fate, rows in numbers.items()
+            if rows
+        ]
+        self._advance(stamp, pending)
         if follow:
             self.follow()
 
     def follow(self) -> None:
         for pending in self.progress.pending:
-            counts = Counts(read=pending.rows, quarantined=pending.rows)
+            counts = Counts.from_json({"read": pending.rows, pending.fate: pending.rows})
             stamp = Stamp("follow", PIPELINE, self.progress.generation, pending.sequence,
                           pending.attempt, self.progress.origin, counts=counts)  # fmt: skip
-            rows = _values(f"'{TOPIC}', {{}}, {{}}L, X'00', 'not Avro'", self.away)
-            self._append(self.side, rows, stamp)
+            rows = _values(f"'{TOPIC}', {{}}, {{}}L, X'00', 'not Avro'", self.away[pending.fate])
+            self.spark.sql(f"CREATE TABLE IF NOT EXISTS {pending.table} ({SIDE}) USING iceberg")
+            self._append(pending.table, rows, stamp)
             mark = compact({"sequence": pending.sequence, "attempt": pending.attempt})
-            self._set(self.side, FOLLOWED_PREFIX + PIPELINE, mark)
+            self._set(pending.table, FOLLOWED_PREFIX + PIPELINE, mark)
 
     def snapshots(self, table: str = "") -> list[int]:
         """The ids of all snapshots, oldest first."""
@@ -113,7 +126,7 @@ class Handmade:
                      ranges, counts, before.digest)  # fmt: skip
 
     def _append(self, table: str, rows: str, stamp: Stamp) -> None:
-        columns = SIDE if table == self.side else MAIN
+        columns = MAIN if table == self.main else SIDE
         frame = self.spark.sql(rows).toDF(*(column.split()[0] for column in columns.split(", ")))
         frame.writeTo(table).option(f"snapshot-property.{STAMP_KEY}", stamp.to_text()).append()
 

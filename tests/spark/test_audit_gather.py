@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def build(spark: SparkSession, name: str, properties: str = "") -> Handmade:
 
 
 def audited(made: Handmade) -> Report:
-    return audit(made.spark, Names(made.main, PIPELINE, made.side), kafka=None)
+    return audit(made.spark, Names(made.main, PIPELINE, made.sides), kafka=None)
 
 
 def kinds(report: Report) -> list[str]:
@@ -63,11 +64,12 @@ def test_an_untouched_table_is_clean(made: Handmade) -> None:
     assert report.headline == (
         "audit: clean — 40 read = 38 written + 2 quarantined; 2 partitions, gaps 0, overlaps 0"
     )
-    assert [(p.covered, p.rows, p.quarantined) for p in report.partitions] == [
-        (Span(0, 20), 18, 2),
-        (Span(0, 20), 20, 0),
+    assert [(p.covered, p.rows, p.sides) for p in report.partitions] == [
+        (Span(0, 20), 18, {"quarantined": 2, "late": 0}),
+        (Span(0, 20), 20, {"quarantined": 0, "late": 0}),
     ]
-    assert (report.rows, report.quarantined, report.stamps, report.batches) == (38, 2, 5, 3)
+    assert (report.rows, report.stamps, report.batches) == (38, 5, 3)
+    assert report.sides == {"quarantined": 2, "late": 0}
     assert not report.topic_compared
 
 
@@ -84,7 +86,7 @@ def test_a_row_deleted_by_hand_is_found_and_named(
     report = audited(made)
     assert (kinds(report), report.verdict) == (["rows-deleted"], Verdict.EXPLAINED)
     message = report.findings[0].message
-    assert "offsets in neither table: articles.raw.v1[1] 7)" in message
+    assert "offsets in no table: articles.raw.v1[1] 7)" in message
     assert f"snapshot {made.snapshots()[-1]} of " in message
     assert message.endswith("removed 1")
 
@@ -188,7 +190,7 @@ def test_a_quarantined_row_copied_into_main_is_a_violation(made: Handmade) -> No
 
 def test_a_dropped_quarantine_table_is_a_violation(made: Handmade) -> None:
     made.spark.sql(f"DROP TABLE {made.side}")
-    assert set(kinds(audited(made))) == {"quarantine-behind", "rows-missing"}
+    assert set(kinds(audited(made))) == {"side-behind", "rows-missing"}
 
 
 def test_quarantine_that_has_yet_to_follow_is_explained(made: Handmade) -> None:
@@ -197,16 +199,58 @@ def test_quarantine_that_has_yet_to_follow_is_explained(made: Handmade) -> None:
     assert (kinds(report), report.pending) == (["pending"], 2)
 
 
+def test_late_rows_in_their_table_are_clean_beside_bad_ones(made: Handmade) -> None:
+    made.batch({1: 5}, bad=[(1, 20)], late=[(1, 21), (1, 22)])
+    report = audited(made)
+    assert report.findings == ()
+    assert (report.rows, report.sides) == (40, {"quarantined": 3, "late": 2})
+    assert report.partitions[1].sides == {"quarantined": 1, "late": 2}
+
+
+def test_what_is_done_to_late_rows_is_found_and_named(made: Handmade) -> None:
+    """One is copied into main, one doubled, one deleted; and somebody adds rows of their own."""
+    made.batch({1: 5}, late=[(1, 20), (1, 21), (1, 22)])
+    made.spark.sql(f"INSERT INTO {made.main} VALUES ('a', 1, 20)")
+    made.spark.sql(f"INSERT INTO {made.late} SELECT * FROM {made.late} WHERE kafka_offset = 21")
+    made.spark.sql(f"INSERT INTO {made.late} (value) VALUES (X'00'), (X'01')")
+    made.spark.sql(f"DELETE FROM {made.late} WHERE kafka_offset = 22")
+    report = audited(made)
+    found = {(f.kind, f.where): f.message for f in report.findings}
+    assert found.keys() == {
+        ("in-both", f"{made.main} and {made.side} and {made.late}"),
+        ("rows-unaccounted", made.main),
+        ("duplicates", made.late),
+        ("rows-deleted", made.late),
+        ("foreign-rows", made.late),
+    }
+    assert found["duplicates", made.late].endswith("articles.raw.v1[1] offset 21 (2 late)")
+    (shared,) = (message for (kind, _), message in found.items() if kind == "in-both")
+    assert shared.endswith(": articles.raw.v1[1] offset 20 (1 in main, 1 late)")
+
+
+def test_late_rows_whose_table_the_audit_is_not_told_of_are_a_violation(made: Handmade) -> None:
+    made.batch({1: 5}, late=[(1, 20)])
+    names = Names(made.main, PIPELINE, {"quarantined": made.side})
+    assert kinds(audit(made.spark, names, kafka=None)) == ["side-unknown"]
+
+
+def test_a_key_twice_is_explained_where_it_is_looked_for_only_so_far_back(made: Handmade) -> None:
+    names = Names(made.main, PIPELINE, made.sides, key=("title",))
+    assert audit(made.spark, names, kafka=None).verdict is Verdict.VIOLATED
+    report = audit(made.spark, replace(names, bounded=True), kafka=None)
+    assert (kinds(report), report.verdict) == (["key-twice"], Verdict.EXPLAINED)
+
+
 def test_a_pipeline_that_goes_on_during_the_audit_does_not_disturb_it(
     made: Handmade, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two batches land after main was read and before quarantine is."""
-    made.batch({1: 5}, bad=[(1, 20)], follow=False)
+    """Two batches land after main was read and before the side tables are."""
+    made.batch({1: 5}, bad=[(1, 20)], late=[(1, 21)], follow=False)
 
     def read_late(spark: SparkSession, name: str) -> TableState | None:
         if name == made.side and made.progress.sequence == 6:
             made.follow()
-            made.batch({1: 5}, bad=[(1, 25)])
+            made.batch({1: 5}, bad=[(1, 25)], late=[(1, 26), (1, 27)])
             made.batch({0: 5}, bad=[(0, 20)])
         return read_table(spark, name)
 
@@ -214,7 +258,7 @@ def test_a_pipeline_that_goes_on_during_the_audit_does_not_disturb_it(
     report = audited(made)
     assert made.progress.sequence == 8
     assert report.findings == ()
-    assert (report.rows, report.quarantined) == (42, 3)
+    assert (report.rows, report.sides) == (41, {"quarantined": 3, "late": 1})
     assert audited(made).totals.read == 55
 
 
@@ -227,11 +271,12 @@ def test_a_table_filled_from_two_topics_must_name_them(made: Handmade) -> None:
 
 def test_a_table_that_is_not_there_is_an_error(spark: SparkSession) -> None:
     with pytest.raises(TableMissing, match=r"demo\.news\.absent"):
-        audit(spark, Names("demo.news.absent", PIPELINE, "demo.news.absent_bad"), kafka=None)
+        audit(spark, Names("demo.news.absent", PIPELINE, sides={}), kafka=None)
 
 
 def test_a_table_the_pipeline_never_wrote_to_is_explained(spark: SparkSession) -> None:
     spark.sql("CREATE NAMESPACE IF NOT EXISTS demo.news")
     spark.sql("CREATE TABLE demo.news.fresh (kafka_partition int, kafka_offset bigint)")
-    report = audit(spark, Names("demo.news.fresh", PIPELINE, "demo.news.fresh_bad"), kafka=None)
+    sides = {"quarantined": "demo.news.fresh_bad"}
+    report = audit(spark, Names("demo.news.fresh", PIPELINE, sides), kafka=None)
     assert (kinds(report), report.verdict) == (["never-run"], Verdict.EXPLAINED)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from oncelake.model import (
-    STAMP_KEY,
+    SIDE_FATES,
     Counts,
     Origin,
     Pending,
@@ -26,22 +24,27 @@ from oncelake.ops.audit.evidence import (
     NO_END,
     Evidence,
     Foreign,
-    History,
     RowFacts,
+    Side,
     Slice,
-    Snapshot,
     Suspect,
     Tally,
     TopicFacts,
 )
 from oncelake.ops.audit.judge import judge
 from oncelake.ops.audit.report import Verdict
+from tests.unit.audit_table import Coordinate, Table
 
 TOPIC, PIPELINE = "articles.raw.v1", "articles"
 ORIGIN = Origin("cluster-1", {TOPIC: "topic-1"})
-BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
-Coordinate = tuple[TopicPartition, int]
+SIDES = {
+    "quarantined": "demo.news.t_quarantine",
+    "late": "demo.news.t_late",
+    "deleted": "demo.news.t_tombstones",
+}
+KEPT = {"bad": "quarantined", "late": "late", "deleted": "deleted"}
+NOT_WRITTEN = (*KEPT, "dropped", "filtered")
+"""A batch's words for records that are not written; those kept in a side table, by their fate."""
 
 
 def partition(number: int) -> TopicPartition:
@@ -51,72 +54,19 @@ def partition(number: int) -> TopicPartition:
 P0, P1 = partition(0), partition(1)
 
 
-@dataclass
-class Table:
-    """Snapshots, oldest first, and how often each coordinate is there."""
-
-    name: str
-    snapshots: list[Snapshot] = field(default_factory=list)
-    rows: Counter[Coordinate] = field(default_factory=Counter)
-    foreign: int = 0
-    made: int = 0
-
-    def commit(self, operation: str, summary: Mapping[str, int | str]) -> None:
-        parent = self.snapshots[-1].snapshot_id if self.snapshots else None
-        self.made += 1
-        self.snapshots.append(
-            Snapshot(
-                snapshot_id=1000 + self.made,
-                parent_id=parent,
-                operation=operation,
-                summary={key: str(value) for key, value in summary.items() if value},
-                committed_at=BEGAN + timedelta(seconds=self.made),
-            )
-        )
-
-    def append(self, stamp: Stamp, rows: Iterable[Coordinate]) -> None:
-        added = list(rows)
-        self.rows.update(added)
-        self.commit("append", {STAMP_KEY: stamp.to_text(), "added-records": len(added)})
-
-    def append_foreign(self, rows: int) -> None:
-        self.foreign += rows
-        self.commit("append", {"added-records": rows})
-
-    def append_copy(self, rows: Iterable[Coordinate]) -> None:
-        copied = list(rows)
-        self.rows.update(copied)
-        self.commit("append", {"added-records": len(copied)})
-
-    def delete(self, *rows: Coordinate) -> None:
-        self.lose(*rows)
-        self.commit("overwrite", {"deleted-records": len(rows) + 7, "added-records": 7})
-
-    def lose(self, *rows: Coordinate) -> None:
-        """Rows vanish, and no snapshot says so."""
-        for row in rows:
-            assert self.rows[row] == 1
-            del self.rows[row]
-
-    def rewrite(self) -> None:
-        total = self.rows.total() + self.foreign
-        self.commit("replace", {"deleted-records": total, "added-records": total})
-
-    def expire(self, oldest: int) -> None:
-        del self.snapshots[:oldest]
-
-    def history(self) -> History:
-        return History(self.name, True, tuple(self.snapshots))
-
-
 class Scene:
-    """One pipeline on main and quarantine, driven by hand."""
+    """One pipeline on main and its side tables, driven by hand; `fates`: whose the audit knows."""
 
-    def __init__(self, starts: Mapping[int, int] | None = None) -> None:
-        self.main, self.quarantine = Table("demo.news.t"), Table("demo.news.t_quarantine")
+    def __init__(self, starts: Mapping[int, int] | None = None,
+                 fates: Sequence[str] = SIDE_FATES) -> None:  # fmt: skip
+        self.main, self.fates = Table("demo.news.t"), tuple(fates)
+        self.sides = {fate: Table(name) for fate, name in SIDES.items()}
+        self.quarantine, self.late = self.sides["quarantined"], self.sides["late"]
+        self.tombstones = self.sides["deleted"]
         positions = {partition(p): Span(s, s) for p, s in (starts or {0: 0, 1: 0}).items()}
         self.progress = Progress(PIPELINE, ORIGIN, positions=positions)
-        self.followed: str | None = None
+        self.followed: dict[str, str] = {}
+        self.away: dict[str, set[Coordinate]] = {}
         self.claim()
 
     def claim(self) -> None:
@@ -124,50 +74,56 @@ class Scene:
         self.main.append(stamp, ())
         self.progress = self.progress.after(stamp, self.progress.pending)
 
-    def batch(self, lengths: Mapping[int, int], bad: Iterable[Coordinate] = (),
-              filtered: Iterable[Coordinate] = (), follow: bool = True,
-              replaces: Sequence[Coordinate] = ()) -> None:  # fmt: skip
-        """The next `lengths` offsets of each partition, some of them bad or filtered.
+    def batch(self, lengths: Mapping[int, int], follow: bool = True,
+              replaces: Collection[Coordinate] = (), removes: Collection[Coordinate] = (),
+              watermark: int | None = None, **words: Iterable[Coordinate]) -> None:  # fmt: skip
+        """The next `lengths` offsets of each partition; `words` says which are not to be written.
 
-        As an upsert, they replace rows that were there.
+        As an upsert, they replace rows that were there, and tombstones remove some.
         """
         self.follow()
         at = {partition(p): self.progress.next_offset(partition(p)) for p in lengths}
         ranges = non_empty({tp: Span(s, s + lengths[tp.partition]) for tp, s in at.items()})
         read = {(tp, o) for tp, span in ranges.items() for o in range(span.start, span.end)}
-        away, dropped = read & set(bad), read & set(filtered) - set(bad)
-        counts = Counts(
+        apart = _apart(read, words)
+        good = read.difference(*apart.values())
+        counts = replace(
+            _counts(apart),
             read=len(read),
-            written=len(read - away - dropped),
-            quarantined=len(away),
-            filtered=len(dropped),
+            written=len(good),
             updated=len(replaces),
-            inserted=len(read - away - dropped) - len(replaces) if replaces else 0,
+            removed=len(removes),
+            inserted=len(good) - len(replaces) if replaces or removes else 0,
         )
         stamp = self._stamp("batch", self.progress.generation, ranges, counts)
-        if replaces:
-            self.main.lose(*replaces)
+        stamp = replace(stamp, watermark=watermark)
+        if replaces or removes:
+            self.main.lose(*replaces, *removes)
             self.main.commit("append", {})
-        self.main.append(stamp, read - away - dropped)
-        pending = [Pending(self.quarantine.name, stamp.sequence, stamp.attempt, (), len(away))]
-        self.progress = self.progress.after(stamp, pending if away else ())
-        self._away = away
+        self.main.append(stamp, good)
+        self.away = {fate: apart[word] for word, fate in KEPT.items() if apart[word]}
+        pending = [
+            Pending(SIDES[fate], stamp.sequence, stamp.attempt, (), len(rows), fate)
+            for fate, rows in self.away.items()
+        ]
+        self.progress = self.progress.after(stamp, pending)
         if follow:
             self.follow()
 
-    def follow(self) -> None:
-        done = 0 if self.followed is None else _sequence(self.followed)
+    def follow(self, fates: Sequence[str] = SIDE_FATES) -> None:
         for pending in self.progress.pending:
-            if pending.sequence > done:
-                counts = Counts(read=pending.rows, quarantined=pending.rows)
+            fate, done = pending.fate, self.followed.get(pending.fate)
+            if fate in fates and (done is None or pending.sequence > _sequence(done)):
+                counts = Counts.from_json({"read": pending.rows, fate: pending.rows})
                 stamp = replace(
                     self._stamp("follow", self.progress.generation, {}, counts),
                     sequence=pending.sequence,
                     attempt=pending.attempt,
                     previous="",
                 )
-                self.quarantine.append(stamp, self._away)
-                self.followed = compact({"sequence": pending.sequence, "attempt": pending.attempt})
+                self.sides[fate].append(stamp, self.away[fate])
+                mark = compact({"sequence": pending.sequence, "attempt": pending.attempt})
+                self.followed[fate] = mark
 
     def _stamp(self, kind: str, generation: int, ranges: Ranges, counts: Counts) -> Stamp:
         sequence = self.progress.sequence + 1
@@ -182,27 +138,31 @@ class Scene:
         return Evidence(
             pipeline=PIPELINE,
             main=self.main.history(),
-            quarantine=self.quarantine.history(),
+            sides=tuple(
+                Side(fate, self.sides[fate].history(), self.followed.get(fate))
+                for fate in self.fates
+            ),
             progress_text=self.progress.to_text(),
-            followed_text=self.followed,
             rows=self._rows(),
             topic=self.topic(),
         )
 
     def _rows(self) -> RowFacts:
-        main, quarantine = self.main.rows, self.quarantine.rows
-        suspects = [
-            Suspect(tp, offset, main[tp, offset], quarantine[tp, offset])
-            for tp, offset in sorted(main.keys() | quarantine.keys())
-            if main[tp, offset] > 1 or quarantine[tp, offset] > 1
-            or (main[tp, offset] and quarantine[tp, offset])
-        ]  # fmt: skip
+        every = [(tp, offset, *self._found((tp, offset))) for tp, offset in self._coordinates()]
+        found = (Suspect(*each) for each in every)
         return RowFacts(
             slices=tuple(self._slices()),
             foreign=Foreign(without=self.main.foreign),
-            foreign_quarantine=Foreign(without=self.quarantine.foreign),
-            suspects=tuple(suspects),
+            foreign_sides={f: Foreign(without=self.sides[f].foreign) for f in self.fates},
+            suspects=tuple(s for s in found if s.shared or max(s.main, *s.sides.values(), 0) > 1),
         )
+
+    def _coordinates(self) -> list[Coordinate]:
+        tables = (self.main, *(self.sides[fate] for fate in self.fates))
+        return sorted({each for table in tables for each in table.rows})
+
+    def _found(self, at: Coordinate) -> tuple[int, dict[str, int]]:
+        return self.main.rows[at], {fate: self.sides[fate].rows[at] for fate in self.fates}
 
     def _slices(self) -> Iterable[Slice]:
         """Cut at every boundary anyone ever named, independently of how the audit cuts."""
@@ -219,26 +179,51 @@ class Scene:
 
     def _slice(self, tp: TopicPartition, span: Span) -> Slice:
         inside = [
-            (self.main.rows[c], self.quarantine.rows[c])
-            for c in self.main.rows.keys() | self.quarantine.rows.keys()
-            if c[0] == tp and span.start <= c[1] < span.end
+            self._found(each)
+            for each in self._coordinates()
+            if each[0] == tp and span.start <= each[1] < span.end
         ]
         return Slice(
             tp=tp,
             span=span,
-            main=Tally(sum(m > 0 for m, _ in inside), sum(m for m, _ in inside)),
-            quarantine=Tally(sum(q > 0 for _, q in inside), sum(q for _, q in inside)),
-            both=sum(m > 0 and q > 0 for m, q in inside),
+            main=_tally(main for main, _ in inside),
+            sides={fate: _tally(sides[fate] for _, sides in inside) for fate in self.fates},
+            both=sum((main > 0) + sum(n > 0 for n in sides.values()) > 1 for main, sides in inside),
         )
+
+
+def _apart(read: set[Coordinate], words: Mapping[str, Iterable[Coordinate]]
+           ) -> dict[str, set[Coordinate]]:  # fmt: skip
+    """What is not written, by the word for it; a record that is in two of them is in the first."""
+    assert words.keys() <= set(NOT_WRITTEN)
+    apart: dict[str, set[Coordinate]] = {}
+    for word in NOT_WRITTEN:
+        apart[word] = (read & set(words.get(word, ()))).difference(*apart.values())
+    return apart
+
+
+def _counts(apart: Mapping[str, set[Coordinate]]) -> Counts:
+    return Counts(
+        quarantined=len(apart["bad"]),
+        late=len(apart["late"]) + len(apart["dropped"]),
+        dropped=len(apart["dropped"]),
+        deleted=len(apart["deleted"]),
+        filtered=len(apart["filtered"]),
+    )
+
+
+def _tally(found: Iterable[int]) -> Tally:
+    rows = list(found)
+    return Tally(sum(n > 0 for n in rows), sum(rows))
 
 
 def _sequence(followed: str) -> int:
     return int(json.loads(followed)["sequence"])
 
 
-def scene() -> Scene:
+def scene(fates: Sequence[str] = SIDE_FATES) -> Scene:
     """Two claims and four batches; offsets 12 and 31 of partition 0 are bad."""
-    made = Scene()
+    made = Scene(fates=fates)
     made.batch({0: 10, 1: 10})
     made.batch({0: 10, 1: 5}, bad=[(P0, 12)])
     made.claim()
@@ -249,25 +234,3 @@ def scene() -> Scene:
 
 def kinds(evidence: Evidence, severity: Verdict = Verdict.VIOLATED) -> set[str]:
     return {f.kind for f in judge(evidence).findings if f.severity is severity}
-
-
-def restamp(evidence: Evidence, index: int, change: Callable[[Stamp], Stamp]) -> Evidence:
-    """Change a stamp, digest and all, as someone who knows the format would."""
-    snapshot = evidence.main.ancestors[index]
-    assert snapshot.stamp_text is not None
-    return resummarise(evidence, index, change(Stamp.from_text(snapshot.stamp_text)).to_text())
-
-
-def resummarise(evidence: Evidence, index: int, text: str | None) -> Evidence:
-    ancestors = list(evidence.main.ancestors)
-    summary = {k: v for k, v in ancestors[index].summary.items() if k != STAMP_KEY}
-    if text is not None:
-        summary[STAMP_KEY] = text
-    ancestors[index] = replace(ancestors[index], summary=summary)
-    return replace(evidence, main=replace(evidence.main, ancestors=tuple(ancestors)))
-
-
-def with_progress(evidence: Evidence, change: Callable[[Progress], Progress]) -> Evidence:
-    assert evidence.progress_text is not None
-    changed = change(Progress.from_text(evidence.progress_text))
-    return replace(evidence, progress_text=changed.to_text())

@@ -1,8 +1,8 @@
 """Any correct history is clean, and no single corruption of one is.
 
-What is drawn: partitions, claims, batches, bad and filtered records, compactions, expiry. What is
-then done to the evidence is one act: a stamp dropped, a number altered, a row lost or copied, a
-range shifted.
+What is drawn: partitions, claims, batches, bad, late, dropped, deleted and filtered records,
+watermarks, compactions, expiry. What is then done to the evidence is one act: a stamp dropped, a
+number altered, a row lost or copied, a range shifted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from oncelake.model import Span, Stamp
 from oncelake.ops.audit.evidence import Evidence
 from oncelake.ops.audit.judge import judge
 from oncelake.ops.audit.report import Verdict
-from tests.unit.audit_history import Coordinate, Scene, Table, partition, restamp, resummarise
+from tests.unit.audit_forgery import restamp, resummarise
+from tests.unit.audit_history import NOT_WRITTEN, Scene, partition
+from tests.unit.audit_table import Coordinate, Table
 
 NUMBER = re.compile(r"(?<=[:\[,])\d+(?=[,\]}])")
 
@@ -47,7 +49,10 @@ def _draw_batch(draw: st.DrawFn, made: Scene, partitions: Sequence[int]) -> None
         for step in range(length)
     ]
     some = st.sets(st.sampled_from(due), max_size=4)
-    made.batch(lengths, bad=draw(some), filtered=draw(some), follow=draw(st.booleans()))
+    words = {word: draw(some) for word in NOT_WRITTEN}
+    stands = made.progress.watermark or 0
+    watermark = draw(st.none() | st.integers(stands, stands + 5))
+    made.batch(lengths, follow=draw(st.booleans()), watermark=watermark, **words)
 
 
 def settled(made: Scene) -> Scene:
@@ -65,8 +70,9 @@ def test_a_correct_history_is_clean_however_much_of_it_was_expired(
     made: Scene, data: st.DataObject
 ) -> None:
     made.main.expire(data.draw(st.integers(0, len(made.main.snapshots) - 1)))
-    if made.quarantine.snapshots:
-        made.quarantine.expire(data.draw(st.integers(0, len(made.quarantine.snapshots) - 1)))
+    for side in made.sides.values():
+        if side.snapshots:
+            side.expire(data.draw(st.integers(0, len(side.snapshots) - 1)))
     assert judge(made.evidence()).findings == ()
 
 
@@ -155,7 +161,7 @@ def test_a_shifted_range_is_never_clean(
 
 
 def _draw_table(data: st.DataObject, made: Scene) -> Table:
-    filled = [table for table in (made.main, made.quarantine) if table.rows]
+    filled = [table for table in (made.main, *made.sides.values()) if table.rows]
     assume(filled)
     return data.draw(st.sampled_from(filled))
 

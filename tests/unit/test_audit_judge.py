@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from oncelake.model import STAMP_KEY, Span, Stamp
-from oncelake.ops.audit.evidence import Evidence, Foreign, History, TopicFacts
+from oncelake.ops.audit.evidence import Evidence, Foreign, History, Side, TopicFacts
 from oncelake.ops.audit.judge import judge, short_ranges
 from oncelake.ops.audit.report import Verdict
+from tests.unit.audit_forgery import with_side
 from tests.unit.audit_history import ORIGIN, P0, P1, TOPIC, Scene, kinds, partition, scene
 
 
@@ -27,7 +28,7 @@ def test_a_report_says_per_partition_what_is_covered_and_what_is_left() -> None:
     report = judge(replace(made.evidence(), topic=made.topic(lag=7)))
     first = report.partitions[0]
     assert (first.tp, first.covered, first.lag) == (P0, Span(0, 40), 7)
-    assert (first.rows, first.quarantined) == (38, 2)
+    assert (first.rows, first.sides) == (38, {"quarantined": 2, "late": 0, "deleted": 0})
     assert report.verdict is Verdict.CLEAN
 
 
@@ -85,7 +86,7 @@ def test_rows_of_ours_deleted_by_others_are_explained_by_snapshot_time_and_numbe
     assert [f.kind for f in report.findings] == ["rows-deleted"]
     assert report.verdict is Verdict.EXPLAINED
     assert "snapshot 1007 of 2026-01-02 03:04:12 UTC removed 2" in report.findings[0].message
-    assert "in neither table" not in report.findings[0].message
+    assert "in no table" not in report.findings[0].message
 
 
 def test_a_delete_explains_no_more_rows_than_it_removed() -> None:
@@ -140,7 +141,8 @@ def test_what_is_pending_outlives_a_claim() -> None:
 
 
 def test_a_table_the_pipeline_never_wrote_to_is_explained() -> None:
-    evidence = Evidence("articles", History("t"), History("q", exists=False))
+    side = Side("quarantined", History("q", exists=False))
+    evidence = Evidence("articles", History("t"), (side,))
     assert kinds(evidence, Verdict.EXPLAINED) == {"never-run"}
 
 
@@ -157,7 +159,7 @@ def test_a_row_that_vanished_without_a_delete_is_a_violation() -> None:
     assert short_ranges(evidence) == [(P0, Span(0, 10)), (P1, Span(0, 10))]
     holes = replace(evidence.rows, holes=((P0, Span(5, 6)), (P1, Span(7, 10))))
     message = judge(replace(evidence, rows=holes)).findings[0].message
-    assert f"offsets in neither table: {P0} 5, {P1} 7–9" in message
+    assert f"offsets in no table: {P0} 5, {P1} 7–9" in message
 
 
 def test_a_row_of_an_expired_stamp_that_vanished_is_a_violation() -> None:
@@ -172,7 +174,7 @@ def test_a_row_copied_in_twice_is_a_violation_and_named() -> None:
     made.main.append_copy([(P0, 5)])
     report = judge(made.evidence())
     assert [f.kind for f in report.findings] == ["duplicates"]
-    assert f"{P0} offset 5 (2 in main, 0 in quarantine)" in report.findings[0].message
+    assert f"{P0} offset 5 (2 in main)" in report.findings[0].message
 
 
 def test_rows_beyond_progress_are_a_violation() -> None:
@@ -216,8 +218,8 @@ def test_a_quarantined_row_there_twice_is_a_violation() -> None:
 def test_a_quarantine_table_that_is_gone_is_a_violation() -> None:
     made = scene()
     made.quarantine.rows.clear()
-    gone = replace(made.evidence(), quarantine=History("q", exists=False), followed_text=None)
-    assert kinds(gone) == {"rows-missing", "quarantine-behind"}
+    gone = with_side(made.evidence(), "quarantined", None, History("q", exists=False))
+    assert kinds(gone) == {"rows-missing", "side-behind"}
 
 
 def topic(changes: dict[int, Span], cluster: str = "cluster-1", topic_id: str = "topic-1"
@@ -252,7 +254,7 @@ def test_a_partition_added_since_is_due_from_its_beginning() -> None:
 def test_foreign_rows_in_quarantine_are_explained() -> None:
     made = scene()
     evidence = made.evidence()
-    rows = replace(evidence.rows, foreign_quarantine=Foreign(unknown=3))
+    rows = replace(evidence.rows, foreign_sides={"quarantined": Foreign(unknown=3)})
     assert kinds(replace(evidence, rows=rows), Verdict.EXPLAINED) == {"foreign-rows"}
 
 

@@ -11,17 +11,8 @@ from oncelake.model import STAMP_KEY, Counts, Origin, Pending, Progress, Span, S
 from oncelake.ops.audit.evidence import History, Snapshot
 from oncelake.ops.audit.judge import judge
 from oncelake.ops.audit.report import Verdict
-from tests.unit.audit_history import (
-    P0,
-    P1,
-    TOPIC,
-    kinds,
-    partition,
-    restamp,
-    resummarise,
-    scene,
-    with_progress,
-)
+from tests.unit.audit_forgery import restamp, resummarise, with_progress, with_side
+from tests.unit.audit_history import P0, P1, TOPIC, kinds, partition, scene
 
 
 def test_a_stamp_whose_words_were_altered_is_a_violation() -> None:
@@ -206,7 +197,7 @@ def test_quarantine_rows_neither_published_nor_pending_are_a_violation() -> None
     made = scene()
     made.batch({0: 5}, bad=[(P0, 41)], follow=False)
     evidence = with_progress(made.evidence(), lambda p: replace(p, pending=()))
-    assert kinds(evidence) == {"quarantine-behind", "rows-missing"}
+    assert kinds(evidence) == {"side-behind", "rows-missing"}
 
 
 def test_pending_rows_that_differ_from_the_stamp_are_a_violation() -> None:
@@ -219,11 +210,11 @@ def test_pending_rows_that_differ_from_the_stamp_are_a_violation() -> None:
 
 @pytest.mark.parametrize("text", ['{"attempt":"x","sequence":99}', '{"attempt":"x","sequence":3}'])
 def test_quarantine_that_follows_what_main_never_decided_is_a_violation(text: str) -> None:
-    assert "followed-ahead" in kinds(replace(scene().evidence(), followed_text=text))
+    assert "followed-ahead" in kinds(with_side(scene().evidence(), "quarantined", text))
 
 
 def test_a_followed_mark_that_cannot_be_read_is_a_violation() -> None:
-    assert "followed-unreadable" in kinds(replace(scene().evidence(), followed_text="?"))
+    assert "followed-unreadable" in kinds(with_side(scene().evidence(), "quarantined", "?"))
 
 
 def test_a_stamp_removed_from_quarantine_is_a_violation() -> None:

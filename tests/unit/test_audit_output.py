@@ -12,13 +12,18 @@ from oncelake.cli.audit import show
 from oncelake.errors import EXIT_CODES
 from oncelake.ops.audit.judge import judge
 from oncelake.ops.audit.report import Report, Verdict
-from tests.unit.audit_history import P0, scene
+from tests.unit.audit_history import P0, P1, scene
 
 
 def printed(report: Report) -> list[str]:
     out = io.StringIO()
     show(report, Console(file=out, width=120, highlight=False))
     return out.getvalue().splitlines()
+
+
+def cells(report: Report, word: str) -> list[str]:
+    line = next(line for line in printed(report) if word in line)
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def test_the_last_line_is_the_verdict() -> None:
@@ -28,10 +33,20 @@ def test_the_last_line_is_the_verdict() -> None:
 
 
 def test_every_partition_has_a_line_with_its_name_in_full() -> None:
-    line = next(line for line in printed(judge(scene().evidence())) if str(P0) in line)
-    assert [cell.strip() for cell in line.strip("|").split("|")] == [
+    made = scene(fates=["quarantined"])
+    assert cells(judge(made.evidence()), str(P0)) == [
         "articles.raw.v1[0]", "0–40", "0–40", "0", "38", "2", "0", "0",
     ]  # fmt: skip
+
+
+def test_every_side_table_has_a_column_and_its_number_of_rows_below() -> None:
+    made = scene(fates=["quarantined", "late"])
+    made.batch({0: 5}, late=[(P0, 41), (P0, 42), (P0, 43)])
+    report = judge(made.evidence())
+    assert cells(report, "partition")[4:7] == ["rows", "quarantined", "late"]
+    assert cells(report, str(P0))[4:7] == ["40", "2", "3"]
+    told = "demo.news.t, pipeline articles: 65 rows, 2 quarantined, 3 late, 0 pending, 0 of others"
+    assert any(line.startswith(told) for line in printed(report))
 
 
 def test_there_is_no_colour_where_there_is_no_terminal() -> None:
@@ -56,6 +71,15 @@ def test_the_json_says_what_the_lines_say() -> None:
         "rows-missing",
         "violated",
     )
+
+
+def test_the_json_has_every_fate_whichever_tables_there_are() -> None:
+    made = scene(fates=["quarantined", "late"])
+    made.batch({1: 5}, late=[(P1, 25)])
+    data = judge(made.evidence()).to_json()
+    assert (data["quarantined"], data["late"], data["deleted"]) == (2, 1, 0)
+    second = data["partitions"][1]
+    assert (second["quarantined"], second["late"], second["deleted"]) == (0, 1, 0)
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("clean", 0), ("explained", 3), ("violated", 4)])

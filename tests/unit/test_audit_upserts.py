@@ -65,4 +65,24 @@ def test_a_key_that_stands_twice_is_named() -> None:
     rows = replace(evidence.rows, keys_twice=2, repeated=("id=a", "id=b"))
     [finding] = judge(replace(evidence, rows=rows)).findings
     assert finding.kind == "key-twice"
+    assert finding.severity is Verdict.VIOLATED
     assert "2 keys have more than one row, such as id=a, id=b" in finding.message
+
+
+def test_a_key_may_stand_twice_where_it_is_looked_for_only_so_far_back() -> None:
+    evidence = replace(_scene().evidence(), bounded=True)
+    assert judge(evidence).findings == ()
+    rows = replace(evidence.rows, keys_twice=2, repeated=("id=a", "id=b"))
+    [finding] = judge(replace(evidence, rows=rows)).findings
+    assert (finding.kind, finding.severity) == ("key-twice", Verdict.EXPLAINED)
+    assert "such as id=a, id=b. The pipeline looks for a key only as far back" in finding.message
+
+
+def test_rows_that_tombstones_took_away_are_gone_and_the_tombstones_kept() -> None:
+    made = _scene()
+    made.batch({0: 5}, deleted=[(P0, 21), (P0, 22), (P0, 23)], removes=[(P0, 8), (P1, 8)])
+    report = judge(made.evidence())
+    assert report.findings == ()
+    assert report.sides == {"quarantined": 1, "late": 0, "deleted": 3}
+    made.main.lose((P0, 9))
+    assert kinds(made.evidence()) == {"rows-missing"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from oncelake.model import Counts, Span, TopicPartition
 from oncelake.ops.audit.chain import Sealed, remainder
 from oncelake.ops.audit.coverage import Coverage
-from oncelake.ops.audit.evidence import Slice, Tally
+from oncelake.ops.audit.evidence import NOTHING, Slice, Tally
 
 Spans = Mapping[TopicPartition, Span]
 
@@ -28,7 +28,10 @@ class Account:
     spans: Spans
     counts: Counts
     main: Tally
-    quarantine: Tally
+    sides: Mapping[str, Tally]
+
+    def side(self, fate: str) -> Tally:
+        return self.sides.get(fate, NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,14 @@ def open_accounts(totals: Counts, sealed: Sequence[Sealed], coverage: Sequence[C
     return tuple(accounts)
 
 
-def tally(slices: Iterable[Slice]) -> tuple[Tally, Tally]:
-    """The rows of several slices, in main and in quarantine."""
-    main, quarantine = Tally(), Tally()
+def tally(slices: Iterable[Slice]) -> tuple[Tally, Mapping[str, Tally]]:
+    """The rows of several slices, in main and, by fate, in the side tables."""
+    main, sides = NOTHING, dict[str, Tally]()
     for each in slices:
-        main, quarantine = main.plus(each.main), quarantine.plus(each.quarantine)
-    return main, quarantine
+        main = main.plus(each.main)
+        for fate, found in each.sides.items():
+            sides[fate] = sides.get(fate, NOTHING).plus(found)
+    return main, sides
 
 
 def outside(accounts: Sequence[Account], shelf: Shelf) -> tuple[Slice, ...]:

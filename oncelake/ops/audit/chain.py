@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from oncelake.model import Counts, Origin, Stamp
+from oncelake.model import SIDE_FATES, Counts, Origin, Stamp
 from oncelake.ops.audit.evidence import History, Snapshot
 from oncelake.ops.audit.report import Finding, violated
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 """What reading a damaged stamp or progress can raise."""
 
@@ -125,6 +127,30 @@ def _check_link(older: Sealed, newer: Sealed) -> Iterator[Finding]:
         yield violated("origin-changed", newer, "it was read from another cluster or topic")
 
 
+def check_watermarks(sealed: Sequence[Sealed]) -> Iterator[Finding]:
+    """No stamp sets the watermark back: rows that were late before would not be any more."""
+    marked = [(each, each.stamp.watermark) for each in sealed]
+    known = [(each, mark) for each, mark in marked if mark is not None]
+    for (older, before), (newer, after) in pairwise(known):
+        if after < before:
+            yield violated(
+                "watermark-back",
+                newer,
+                f"its watermark is {as_time(after)}, that of {older} was {as_time(before)}: "
+                "whether a row was late was not judged alike",
+            )
+
+
+def as_time(watermark: int | None) -> str:
+    """Microseconds as a time, as far as Python's clock reaches."""
+    if watermark is None:
+        return "none"
+    try:
+        return f"{EPOCH + timedelta(microseconds=watermark):%Y-%m-%d %H:%M:%S.%f} UTC"
+    except OverflowError:
+        return f"{watermark} microseconds"
+
+
 def same_origin(one: Origin, other: Origin) -> bool:
     """The same cluster, and the same topics where both name one."""
     shared = one.topic_ids.keys() & other.topic_ids.keys()
@@ -148,8 +174,10 @@ def _miscounts(sealed: Sealed) -> Iterator[str]:
         yield "a claim that says it read something"
     if any(span.empty for span in stamp.ranges.values()):
         yield "a range that ends before it begins"
-    if not counts.balanced or negative(counts):
+    if not counts.balanced:
         yield f"{counts.read} read, but {counts.accounted} accounted for"
+    if negative(counts):
+        yield f"counts that cannot be: {counts.to_json()}"
     offsets = sum(span.end - span.start for span in stamp.ranges.values())
     if counts.read > offsets:
         yield f"{counts.read} rows read from ranges of {offsets} offsets"
@@ -159,7 +187,9 @@ def _miscounts(sealed: Sealed) -> Iterator[str]:
 
 
 def negative(counts: Counts) -> bool:
-    return any(getattr(counts, f.name) < 0 for f in fields(counts))
+    """A count below zero, or more rows dropped than there were to drop."""
+    kept = (counts.kept(fate) for fate in SIDE_FATES)
+    return any(n < 0 for n in (*(getattr(counts, f.name) for f in fields(counts)), *kept))
 
 
 def remainder(totals: Counts, stamped: Sequence[Counts]) -> Counts:

@@ -1,9 +1,9 @@
-"""Count the rows of both tables by slice, in one pass over two or three columns of each."""
+"""Count the rows of all tables by slice, in one pass over two or three columns of each."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -12,11 +12,14 @@ from pyspark.sql.window import Window
 
 from oncelake.errors import TableUnfit
 from oncelake.model import Span, TopicPartition
-from oncelake.ops.audit.evidence import SAMPLE, Foreign, RowFacts, Slice, Suspect, Tally
+from oncelake.ops.audit.evidence import SAMPLE, Foreign, History, RowFacts, Slice, Suspect, Tally
 from oncelake.ops.audit.slicing import BELOW, BEYOND, Grid
 from oncelake.ops.audit.tables import quoted
 
 COLUMNS = ("kafka_topic", "kafka_partition", "kafka_offset")
+COORDINATE = "topic string, partition int, offset bigint"
+MAIN = "main"
+"""Main among the side tables, which go by their rows' fate."""
 HOLES_IN = 100
 """How many ranges are searched for holes; SAMPLE of them are named."""
 
@@ -27,6 +30,12 @@ class Pinned:
 
     name: str
     snapshot_id: int
+
+    @classmethod
+    def newest(cls, history: History) -> Pinned | None:
+        """At the head of this history; None for a table without rows, or that is not there."""
+        ancestors = history.ancestors
+        return cls(history.table, ancestors[-1].snapshot_id) if ancestors else None
 
 
 def has_topic_column(spark: SparkSession, name: str) -> bool:
@@ -66,41 +75,39 @@ def repeated_keys(spark: SparkSession, table: Pinned, key: Sequence[str]
 
 
 class Counter:
-    """The coordinates of both tables side by side: how often each is in main and quarantine."""
+    """The coordinates of all tables side by side, with a column a table: how often each is in it.
 
-    def __init__(self, spark: SparkSession, main: DataFrame | None,
-                 quarantine: DataFrame | None) -> None:  # fmt: skip
+    Tables go by the fate of their rows, and the first is MAIN; None is one that has no rows.
+    """
+
+    def __init__(self, spark: SparkSession, tables: Mapping[str, DataFrame | None]) -> None:
         self._spark = spark
-        empty = _frame(spark, [], "topic string, partition int, offset bigint")
-        tagged = [
-            (empty if rows is None else rows).select("*", F.lit(m).alias("m"), F.lit(q).alias("q"))
-            for rows, m, q in ((main, 1, 0), (quarantine, 0, 1))
-        ]
-        self._coordinates = (
-            tagged[0]
-            .union(tagged[1])
-            .groupBy("topic", "partition", "offset")
-            .agg(F.sum("m").alias("m"), F.sum("q").alias("q"))
+        self._names = tuple(tables)
+        every = _frame(spark, [], COORDINATE).select("*", *self._tags(None))
+        for name, rows in tables.items():
+            if rows is not None:
+                every = every.union(rows.select("*", *self._tags(name)))
+        self._coordinates = every.groupBy("topic", "partition", "offset").agg(
+            *(F.sum(name).alias(name) for name in self._names)
         )
 
     def count(self, grids: Sequence[Grid]) -> RowFacts:
         """Every row in its slice; suspects are looked up only where there are any."""
         rows = self._by_slice(grids).collect()
-        slices = tuple(_slice(row) for row in rows if row.start is not None)
-        foreign = {row.without: row for row in rows if row.start is None}
-        suspicious = any(s.main.copies or s.quarantine.copies or s.both for s in slices)
+        slices = tuple(self._slice(row) for row in rows if row.start is not None)
+        foreign = self._foreign([row for row in rows if row.start is None])
+        found = (tally for s in slices for tally in (s.main, *s.sides.values()))
+        suspicious = any(tally.copies for tally in found) or any(s.both for s in slices)
         return RowFacts(
             slices=slices,
-            foreign=Foreign(_rows(foreign, True, "m_rows"), _rows(foreign, False, "m_rows")),
-            foreign_quarantine=Foreign(
-                _rows(foreign, True, "q_rows"), _rows(foreign, False, "q_rows")
-            ),
+            foreign=foreign.pop(MAIN),
+            foreign_sides=foreign,
             suspects=self._suspects(grids) if suspicious else (),
         )
 
     def holes(self, spans: Sequence[tuple[TopicPartition, Span]]
               ) -> tuple[tuple[TopicPartition, Span], ...]:  # fmt: skip
-        """Offsets of these spans that are in neither table, the first few."""
+        """Offsets of these spans that are in none of the tables, the first few."""
         asked = _frame(
             self._spark,
             [(*tp, *span) for tp, span in spans[:HOLES_IN]],
@@ -133,13 +140,19 @@ class Counter:
             .withColumn("partition", _if_ours("partition"))
             .groupBy("topic", "partition", "start", "end", "without")
             .agg(
-                F.count_if(F.col("m") > 0).alias("m_coordinates"),
-                F.sum("m").alias("m_rows"),
-                F.count_if(F.col("q") > 0).alias("q_coordinates"),
-                F.sum("q").alias("q_rows"),
-                F.count_if((F.col("m") > 0) & (F.col("q") > 0)).alias("both"),
+                *(F.count_if(F.col(name) > 0).alias(f"{name}_coordinates") for name in self._names),
+                *(F.sum(name).alias(f"{name}_rows") for name in self._names),
+                F.count_if(F.expr(self._shared)).alias("both"),
             )
         )
+
+    def _tags(self, table: str | None) -> list[Column]:
+        return [F.lit(int(name == table)).alias(name) for name in self._names]
+
+    @property
+    def _shared(self) -> str:
+        """Whether a coordinate is in more than one table."""
+        return f"{' + '.join(f'int({name} > 0)' for name in self._names)} > 1"
 
     def _located(self, grids: Sequence[Grid]) -> DataFrame:
         """Each coordinate with the slice it lies in, or none."""
@@ -166,16 +179,45 @@ class Counter:
             rows.withColumn("zone", zone)
             .alias("row")
             .join(F.broadcast(pieces), on, "left")
-            .select("row.topic", "row.partition", "row.offset", "m", "q", "start", "end")
+            .select("row.topic", "row.partition", "row.offset", *self._names, "start", "end")
         )
 
     def _suspects(self, grids: Sequence[Grid]) -> tuple[Suspect, ...]:
-        twice = "start IS NOT NULL AND (m > 1 OR q > 1 OR (m > 0 AND q > 0))"
+        copied = " OR ".join(f"{name} > 1" for name in self._names)
+        twice = f"start IS NOT NULL AND ({copied} OR {self._shared})"
         found = self._located(grids).filter(twice).orderBy("topic", "partition", "offset")
         return tuple(
-            Suspect(TopicPartition(row.topic, row.partition), row.offset, row.m, row.q)
+            Suspect(
+                TopicPartition(row.topic, row.partition),
+                row.offset,
+                row[MAIN],
+                {fate: row[fate] for fate in self._fates},
+            )
             for row in found.limit(SAMPLE).collect()
         )
+
+    @property
+    def _fates(self) -> tuple[str, ...]:
+        return tuple(name for name in self._names if name != MAIN)
+
+    def _slice(self, row: Row) -> Slice:
+        return Slice(
+            tp=TopicPartition(row.topic, row.partition),
+            span=Span(row.start, row.end),
+            main=_tally(row, MAIN),
+            sides={fate: _tally(row, fate) for fate in self._fates},
+            both=row.both,
+        )
+
+    def _foreign(self, rows: Sequence[Row]) -> dict[str, Foreign]:
+        """Of each table the rows that lie in no slice."""
+        return {
+            name: Foreign(
+                without=sum(row[f"{name}_rows"] for row in rows if row.without),
+                unknown=sum(row[f"{name}_rows"] for row in rows if not row.without),
+            )
+            for name in self._names
+        }
 
 
 def _frame(spark: SparkSession, rows: Sequence[tuple[object, ...]], fields: str) -> DataFrame:
@@ -193,15 +235,5 @@ def _if_ours(column: str) -> Column:
     return F.when(F.col("start").isNotNull(), F.col(column))
 
 
-def _slice(row: Row) -> Slice:
-    return Slice(
-        tp=TopicPartition(row.topic, row.partition),
-        span=Span(row.start, row.end),
-        main=Tally(row.m_coordinates, row.m_rows),
-        quarantine=Tally(row.q_coordinates, row.q_rows),
-        both=row.both,
-    )
-
-
-def _rows(foreign: dict[bool, Row], without: bool, column: str) -> int:
-    return int(foreign[without][column]) if without in foreign else 0
+def _tally(row: Row, name: str) -> Tally:
+    return Tally(row[f"{name}_coordinates"], row[f"{name}_rows"])

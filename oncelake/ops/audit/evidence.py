@@ -95,14 +95,33 @@ NOTHING = Tally()
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """The table that keeps the rows of one fate; `followed_text` says how far it follows main."""
+
+    fate: str
+    history: History
+    followed_text: str | None = None
+
+    @property
+    def table(self) -> str:
+        return self.history.table
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
-    """The rows of main and of quarantine whose offsets lie in `span`; `both`: in both tables."""
+    """The rows of main and, by their fate, of the side tables whose offsets lie in `span`.
+
+    `both`: coordinates that are in more than one of the tables.
+    """
 
     tp: TopicPartition
     span: Span
     main: Tally = NOTHING
-    quarantine: Tally = NOTHING
+    sides: Mapping[str, Tally] = field(default_factory=dict)
     both: int = 0
+
+    def side(self, fate: str) -> Tally:
+        return self.sides.get(fate, NOTHING)
 
 
 class Foreign(NamedTuple):
@@ -121,27 +140,34 @@ NOBODY = Foreign()
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """One coordinate that is in main or in quarantine more than once, or in both."""
+    """One coordinate that is in a table more than once, or in more than one; `sides` by fate."""
 
     tp: TopicPartition
     offset: int
     main: int
-    quarantine: int
+    sides: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.tp} offset {self.offset}"
+        found = {"in main": self.main, **self.sides}
+        named = ", ".join(f"{rows} {place}" for place, rows in found.items() if rows)
+        return f"{self.tp} offset {self.offset} ({named})"
+
+    @property
+    def shared(self) -> bool:
+        return sum(rows > 0 for rows in (self.main, *self.sides.values())) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:
-    """Every row of both tables, counted; `suspects`, `holes` and `repeated` name at most SAMPLE.
+    """Every row of all tables, counted; `suspects`, `holes` and `repeated` name at most SAMPLE.
 
-    `keys_twice`: keys of an upsert's table that have more than one row.
+    `foreign_sides` are by fate. `keys_twice`: keys of an upsert's table that have more than one
+    row.
     """
 
     slices: tuple[Slice, ...] = ()
     foreign: Foreign = NOBODY
-    foreign_quarantine: Foreign = NOBODY
+    foreign_sides: Mapping[str, Foreign] = field(default_factory=dict)
     suspects: tuple[Suspect, ...] = ()
     holes: tuple[tuple[TopicPartition, Span], ...] = ()
     keys_twice: int = 0
@@ -161,14 +187,14 @@ class TopicFacts:
 class Evidence:
     """All there is to judge. `topic` is None where Kafka was not asked; `neighbours` are other
     pipelines that keep progress in the same table, `topic_column` says whether its rows name
-    their topic."""
+    their topic; `bounded`: a key is looked for only so far back."""
 
     pipeline: str
     main: History
-    quarantine: History
+    sides: tuple[Side, ...] = ()
     progress_text: str | None = None
-    followed_text: str | None = None
     rows: RowFacts = field(default_factory=RowFacts)
     topic: TopicFacts | None = None
     topic_column: bool = True
     neighbours: tuple[str, ...] = ()
+    bounded: bool = False

@@ -1,21 +1,22 @@
 """Collect the evidence in an order that a running pipeline cannot disturb.
 
 Kafka's first offsets are asked for before progress is read and its next offsets after, so neither
-can seem wrong by what happened in between. Main is read before quarantine, which then may be
-ahead: it is looked at as it was when main stood where it was read.
+can seem wrong by what happened in between. Main is read before the side tables, which then may be
+ahead: they are looked at as they were when main stood where it was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from oncelake.errors import TableMissing
 from oncelake.model import (
     FOLLOWED_PREFIX,
     PROGRESS_PREFIX,
+    SIDE_FATES,
     Progress,
     Ranges,
     Span,
@@ -25,13 +26,14 @@ from oncelake.model import (
 from oncelake.ops.audit.brokers import FIRST, NEXT, Brokers
 from oncelake.ops.audit.chain import stamps_of
 from oncelake.ops.audit.counting import (
+    MAIN,
     Counter,
     Pinned,
     has_topic_column,
     read_coordinates,
     repeated_keys,
 )
-from oncelake.ops.audit.evidence import Evidence, History, TopicFacts
+from oncelake.ops.audit.evidence import Evidence, History, Side, TopicFacts
 from oncelake.ops.audit.judge import judge, short_ranges
 from oncelake.ops.audit.report import Report
 from oncelake.ops.audit.slicing import Grid, cut
@@ -53,12 +55,24 @@ def audit(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None) ->
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """`key`: the columns of which a row's values must be its own, if there are such."""
+    """`sides`: by fate, the table that keeps the rows of it.
+
+    `key`: the columns of which a row's values must be its own, if there are such. `bounded`: the
+    pipeline looks for a key only so far back, so one may stand twice by choice.
+    """
 
     table: str
     pipeline: str
-    quarantine: str
+    sides: Mapping[str, str]
     key: tuple[str, ...] = ()
+    bounded: bool = False
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(self.sides.keys() - set(SIDE_FATES)):
+            raise ValueError(
+                f"Names.sides: no rows are kept as {', '.join(unknown)}; a side table is named by "
+                f"the fate of its rows, one of {', '.join(SIDE_FATES)}"
+            )
 
 
 def gather(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None
@@ -69,15 +83,16 @@ def gather(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None
     evidence = _ledger(spark, names, main)
     progress = progress_of(evidence)
     topics = sorted({tp.topic for tp in progress.positions}) if progress else []
+    histories = {MAIN: evidence.main, **{side.fate: side.history for side in evidence.sides}}
+    pinned = {name: Pinned.newest(history) for name, history in histories.items()}
     counter = Counter(
         spark,
-        read_coordinates(spark, Pinned(names.table, main.head), topics) if main.head else None,
-        _quarantined(spark, evidence, topics),
+        {n: read_coordinates(spark, at, topics) if at else None for n, at in pinned.items()},
     )
     facts = topic.ask_next() if topic else None
     rows = counter.count(_grids(evidence, progress, facts))
-    if names.key and main.head:
-        twice, some = repeated_keys(spark, Pinned(names.table, main.head), names.key)
+    if names.key and (at := pinned[MAIN]):
+        twice, some = repeated_keys(spark, at, names.key)
         rows = replace(rows, keys_twice=twice, repeated=some)
     return replace(evidence, rows=rows, topic=facts), counter
 
@@ -121,8 +136,8 @@ def _bare(names: Names, main: TableState) -> Evidence:
     return Evidence(
         pipeline=names.pipeline,
         main=main.history,
-        quarantine=History(names.quarantine, exists=False),
         progress_text=main.properties.get(PROGRESS_PREFIX + names.pipeline),
+        bounded=names.bounded,
     )
 
 
@@ -135,22 +150,27 @@ def _ledger(spark: SparkSession, names: Names, main: TableState) -> Evidence:
         neighbours=tuple(key.removeprefix(PROGRESS_PREFIX) for key in keys),
         topic_column=has_topic_column(spark, names.table),
     )
-    side = read_table(spark, names.quarantine)
-    if side is None:
-        return evidence
-    followed = side.properties.get(FOLLOWED_PREFIX + names.pipeline)
-    evidence = replace(evidence, quarantine=side.history, followed_text=followed)
     progress = progress_of(evidence)
-    ahead = _ahead(evidence, progress)
+    fates = [fate for fate in SIDE_FATES if fate in names.sides]
+    return replace(evidence, sides=tuple(_side(spark, names, fate, progress) for fate in fates))
+
+
+def _side(spark: SparkSession, names: Names, fate: str, progress: Progress | None) -> Side:
+    """A side table, as it was when main stood at `progress`."""
+    state = read_table(spark, names.sides[fate])
+    if state is None:
+        return Side(fate, History(names.sides[fate], exists=False))
+    side = Side(fate, state.history, state.properties.get(FOLLOWED_PREFIX + names.pipeline))
+    ahead = _ahead(side, names.pipeline, progress)
     if not progress or not ahead or _sequence(spark, names) < ahead[-1][1]:
-        return evidence
-    return _as_it_was(evidence, progress, ahead[0][0])
+        return side
+    return _as_it_was(side, progress, ahead[0][0])
 
 
-def _ahead(evidence: Evidence, progress: Progress | None) -> list[tuple[int, int]]:
-    """Where in its history, and to which sequence, quarantine went further than main as read."""
+def _ahead(side: Side, pipeline: str, progress: Progress | None) -> list[tuple[int, int]]:
+    """Where in its history, and to which sequence, it went further than main as read."""
     stands = progress.sequence if progress else 0
-    follows = stamps_of(evidence.quarantine, evidence.pipeline)
+    follows = stamps_of(side.history, pipeline)
     return [(s.index, s.stamp.sequence) for s in follows if s.stamp.sequence > stands]
 
 
@@ -160,23 +180,13 @@ def _sequence(spark: SparkSession, names: Names) -> int:
     return progress.sequence if progress else 0
 
 
-def _as_it_was(evidence: Evidence, progress: Progress, index: int) -> Evidence:
-    """Quarantine before it followed any commit later than `progress`; all of progress it had."""
-    history = evidence.quarantine
+def _as_it_was(side: Side, progress: Progress, index: int) -> Side:
+    """The table before it followed any commit later than `progress`; all of progress it had."""
     return replace(
-        evidence,
-        quarantine=replace(history, ancestors=history.ancestors[:index]),
+        side,
+        history=replace(side.history, ancestors=side.history.ancestors[:index]),
         followed_text=compact({"sequence": progress.sequence, "attempt": progress.attempt}),
     )
-
-
-def _quarantined(spark: SparkSession, evidence: Evidence, topics: Sequence[str]
-                 ) -> DataFrame | None:  # fmt: skip
-    ancestors = evidence.quarantine.ancestors
-    if not ancestors:
-        return None
-    pinned = Pinned(evidence.quarantine.table, ancestors[-1].snapshot_id)
-    return read_coordinates(spark, pinned, topics)
 
 
 def _grids(evidence: Evidence, progress: Progress | None, topic: TopicFacts | None

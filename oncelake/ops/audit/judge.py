@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from oncelake.model import Counts, Progress, Span, TopicPartition
 from oncelake.ops.audit.accounts import Account, Shelf, open_accounts, outside, tally
-from oncelake.ops.audit.chain import Sealed, check_chain, check_counts, check_seals, stamps_of
+from oncelake.ops.audit.chain import (
+    Sealed,
+    check_chain,
+    check_counts,
+    check_seals,
+    check_watermarks,
+    stamps_of,
+)
 from oncelake.ops.audit.coordinates import check_keys, check_strays, check_twice
 from oncelake.ops.audit.coverage import Coverage, check_coverage, cover
-from oncelake.ops.audit.evidence import Evidence, Slice
-from oncelake.ops.audit.following import check_following, waiting
+from oncelake.ops.audit.evidence import NOBODY, NOTHING, Evidence, Side, Slice, Tally
+from oncelake.ops.audit.following import check_following, check_sides_known, waiting
 from oncelake.ops.audit.report import Finding, PartitionReport, Report, explained
 from oncelake.ops.audit.rows import Expectation, TableRows, check_rows
 from oncelake.ops.audit.source import check_source
@@ -20,15 +27,15 @@ from oncelake.ops.audit.standing import check_presence, check_standing, progress
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The evidence, read: what every check looks at."""
+    """The evidence, read: what every check looks at. `strays` are what no account holds."""
 
     evidence: Evidence
     progress: Progress | None
     sealed: tuple[Sealed, ...]
-    follows: tuple[Sealed, ...]
     coverage: tuple[Coverage, ...]
     shelf: Shelf
     accounts: tuple[Account, ...]
+    strays: tuple[Slice, ...]
 
     @property
     def main(self) -> TableRows:
@@ -41,24 +48,30 @@ class Case:
         strays = [(s, s.main) for s in self.strays if s.main.rows]
         return TableRows(evidence.main, evidence.pipeline, expected, strays, evidence.rows.foreign)
 
-    @property
-    def quarantine(self) -> TableRows:
-        evidence = self.evidence
-        indices = {each.stamp.sequence: each.index for each in self.follows}
-        ahead = waiting(self.progress, evidence) if self.progress else {}
+    def side(self, side: Side) -> TableRows:
+        evidence, fate = self.evidence, side.fate
+        indices = {each.stamp.sequence: each.index for each in self.follows(side)}
+        ahead = waiting(self.progress, side) if self.progress else {}
         expected = [
-            Expectation(a.name, indices.get(a.sequence, -1), _due(a, a.sequence in ahead),
-                        a.quarantine)
+            Expectation(a.name, indices.get(a.sequence, -1),
+                        0 if a.sequence in ahead else a.counts.kept(fate), a.side(fate))
             for a in self.accounts
         ]  # fmt: skip
-        strays = [(s, s.quarantine) for s in self.strays if s.quarantine.rows]
-        return TableRows(evidence.quarantine, evidence.pipeline, expected, strays,
-                         evidence.rows.foreign_quarantine)  # fmt: skip
+        strays = [(s, s.side(fate)) for s in self.strays if s.side(fate).rows]
+        return TableRows(side.history, evidence.pipeline, expected, strays,
+                         evidence.rows.foreign_sides.get(fate, NOBODY))  # fmt: skip
+
+    def follows(self, side: Side) -> tuple[Sealed, ...]:
+        """The stamps on a side table, oldest first."""
+        return stamps_of(side.history, self.evidence.pipeline)
 
     @property
-    def strays(self) -> Sequence[Slice]:
-        """What no account holds."""
-        return outside(self.accounts, self.shelf)
+    def pending(self) -> int:
+        """Rows that are decided and in no side table yet."""
+        if self.progress is None:
+            return 0
+        ahead = (waiting(self.progress, side) for side in self.evidence.sides)
+        return sum(each.rows for of_side in ahead for each in of_side.values())
 
 
 def read_case(evidence: Evidence) -> Case:
@@ -68,8 +81,8 @@ def read_case(evidence: Evidence) -> Case:
     shelf = Shelf.of(evidence.rows.slices)
     totals = progress.totals if progress else Counts()
     accounts = open_accounts(totals, sealed, coverage, shelf)
-    follows = stamps_of(evidence.quarantine, evidence.pipeline)
-    return Case(evidence, progress, sealed, follows, coverage, shelf, accounts)
+    strays = outside(accounts, shelf)
+    return Case(evidence, progress, sealed, coverage, shelf, accounts, strays)
 
 
 def judge(evidence: Evidence) -> Report:
@@ -77,7 +90,7 @@ def judge(evidence: Evidence) -> Report:
     case = read_case(evidence)
     progress, ancestors = case.progress, evidence.main.ancestors
     covered = {each.tp: each.position for each in case.coverage}
-    main, quarantine = tally(case.shelf.inside(covered))
+    main, sides = tally(case.shelf.inside(covered))
     return Report(
         table=evidence.main.table,
         pipeline=evidence.pipeline,
@@ -88,8 +101,8 @@ def judge(evidence: Evidence) -> Report:
         batches=progress.batches if progress else 0,
         stamps=len(case.sealed),
         rows=main.rows,
-        quarantined=quarantine.rows,
-        pending=sum(p.rows for p in waiting(progress, evidence).values()) if progress else 0,
+        sides=_rows_by_fate(evidence, sides),
+        pending=case.pending,
         foreign=evidence.rows.foreign.rows,
         topic_compared=evidence.topic is not None,
     )
@@ -102,8 +115,9 @@ def short_ranges(evidence: Evidence) -> list[tuple[TopicPartition, Span]]:
     return [(tp, span) for a in case.accounts if a.name in short for tp, span in a.spans.items()]
 
 
-def _due(account: Account, pending: bool) -> int:
-    return 0 if pending else account.counts.quarantined
+def _rows_by_fate(evidence: Evidence, found: Mapping[str, Tally]) -> dict[str, int]:
+    """The rows of each side table that was looked at, 0 where there are none."""
+    return {side.fate: found.get(side.fate, NOTHING).rows for side in evidence.sides}
 
 
 def _findings(case: Case) -> Iterator[Finding]:
@@ -111,22 +125,29 @@ def _findings(case: Case) -> Iterator[Finding]:
     yield from check_seals(evidence.main, evidence.pipeline)
     yield from check_chain(sealed, evidence.main)
     yield from check_counts(sealed)
+    yield from check_watermarks(sealed)
     yield from check_presence(evidence, sealed)
     if case.progress:
         yield from check_standing(case.progress, sealed, evidence.main)
     yield from check_coverage(case.coverage)
     yield from check_rows(case.main, evidence.rows.holes)
     yield from check_strays(case.coverage, case.strays)
-    yield from check_twice(evidence.rows)
-    yield from check_keys(evidence.main.table, evidence.rows)
-    yield from check_seals(evidence.quarantine, evidence.pipeline)
-    if case.progress:
-        stamps = {each.stamp.sequence: each.stamp for each in sealed}
-        yield from check_following(evidence, case.progress, stamps, case.follows)
-    yield from check_rows(case.quarantine)
+    yield from check_twice(evidence)
+    yield from check_keys(evidence)
+    yield from check_sides_known(evidence, case.accounts)
+    for side in evidence.sides:
+        yield from _side_findings(case, side)
     if case.progress and evidence.topic:
         yield from check_source(case.progress, evidence.topic)
     yield from _check_neighbours(evidence)
+
+
+def _side_findings(case: Case, side: Side) -> Iterator[Finding]:
+    yield from check_seals(side.history, case.evidence.pipeline)
+    if case.progress:
+        stamps = {each.stamp.sequence: each.stamp for each in case.sealed}
+        yield from check_following(side, case.progress, stamps, case.follows(side))
+    yield from check_rows(case.side(side))
 
 
 def _check_neighbours(evidence: Evidence) -> Iterator[Finding]:
@@ -145,7 +166,7 @@ def _partitions(case: Case) -> Iterator[PartitionReport]:
     known = {each.tp: each for each in case.coverage}
     for tp in sorted(known.keys() | (topic.offsets.keys() if topic else set())):
         each = known.get(tp, Coverage(tp, Span(0, 0), Span(0, 0), 0))
-        main, quarantine = tally(case.shelf.inside({tp: each.position}))
+        main, sides = tally(case.shelf.inside({tp: each.position}))
         yield PartitionReport(
             tp=tp,
             covered=each.position,
@@ -153,5 +174,5 @@ def _partitions(case: Case) -> Iterator[PartitionReport]:
             gaps=each.gaps,
             overlaps=each.overlaps,
             rows=main.rows,
-            quarantined=quarantine.rows,
+            sides=_rows_by_fate(case.evidence, sides),
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from oncelake.model import Counts, Span, TopicPartition
+from oncelake.model import SIDE_FATES, Counts, Span, TopicPartition
 
 
 class Verdict(StrEnum):
@@ -42,7 +43,10 @@ def violated(kind: str, where: object, message: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """One partition: the offsets dealt with, what the topic holds, and what became of them."""
+    """One partition: the offsets dealt with, what the topic holds, and what became of them.
+
+    `sides` are the rows found in side tables, by fate.
+    """
 
     tp: TopicPartition
     covered: Span
@@ -50,7 +54,7 @@ class PartitionReport:
     gaps: tuple[Span, ...]
     overlaps: tuple[Span, ...]
     rows: int
-    quarantined: int
+    sides: Mapping[str, int]
 
     @property
     def lag(self) -> int | None:
@@ -70,14 +74,15 @@ class PartitionReport:
             "gaps": [list(gap) for gap in self.gaps],
             "overlaps": [list(overlap) for overlap in self.overlaps],
             "rows": self.rows,
-            "quarantined": self.quarantined,
+            **_by_fate(self.sides),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome. `rows` and `quarantined` were counted in the tables, `totals` are what the
-    pipeline says of itself; `stamps` are those of this pipeline that main still has."""
+    """The outcome. `rows` of main and those of `sides`, by fate, were counted in the tables,
+    `totals` are what the pipeline says of itself; `stamps` are those of this pipeline that main
+    still has."""
 
     table: str
     pipeline: str
@@ -88,7 +93,7 @@ class Report:
     batches: int = 0
     stamps: int = 0
     rows: int = 0
-    quarantined: int = 0
+    sides: Mapping[str, int] = field(default_factory=dict)
     pending: int = 0
     foreign: int = 0
     topic_compared: bool = field(default=False)
@@ -127,7 +132,7 @@ class Report:
             "batches": self.batches,
             "stamps": self.stamps,
             "rows": self.rows,
-            "quarantined": self.quarantined,
+            **_by_fate(self.sides),
             "pending": self.pending,
             "foreign": self.foreign,
             "gaps": self.gaps,
@@ -136,3 +141,8 @@ class Report:
             "partitions": [partition.to_json() for partition in self.partitions],
             "findings": [asdict(finding) for finding in self.findings],
         }
+
+
+def _by_fate(sides: Mapping[str, int]) -> dict[str, int]:
+    """Every fate, so that who reads it need not know which tables there are."""
+    return {fate: sides.get(fate, 0) for fate in SIDE_FATES}

@@ -1,4 +1,4 @@
-"""Are the rows in a table those its stamps say? Pure, and the same for main and quarantine.
+"""Are the rows in a table those its stamps say? Pure, and the same for main and each side table.
 
 Rows may be fewer than stamped where others deleted some: their snapshots say how many. A delete
 explains only rows that were written before it, and not more rows than it removed. An upsert's own
@@ -179,7 +179,7 @@ def _in_words(holes: Holes) -> str:
         f"{tp} {span.start}" + (f"–{span.end - 1}" if span.end - span.start > 1 else "")
         for tp, span in holes
     ]
-    return f" (offsets in neither table: {_some(named)})"
+    return f" (offsets in no table: {_some(named)})"
 
 
 def _some(items: Sequence[str]) -> str:

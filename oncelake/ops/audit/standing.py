@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oncelake.model import Counts, Progress
-from oncelake.ops.audit.chain import UNREADABLE, Sealed, negative, remainder, same_origin, stamp_of
+from oncelake.ops.audit.chain import (
+    UNREADABLE,
+    Sealed,
+    as_time,
+    negative,
+    remainder,
+    same_origin,
+    stamp_of,
+)
 from oncelake.ops.audit.evidence import Evidence, History
 from oncelake.ops.audit.report import Finding, explained, violated
 
@@ -63,7 +71,7 @@ def check_standing(progress: Progress, sealed: Sequence[Sealed], history: Histor
         return
     if not sealed and not history.complete:
         return
-    for message in _differences(progress, sealed[-1]) if sealed else _unstamped(progress):
+    for message in _differences(progress, sealed, history) if sealed else _unstamped(progress):
         yield violated("progress-mismatch", where, message)
     for message in _wrong_totals(progress, sealed, history):
         yield violated("totals", where, message)
@@ -76,7 +84,8 @@ def _unstamped(progress: Progress) -> Iterator[str]:
     )
 
 
-def _differences(progress: Progress, newest: Sealed) -> Iterator[str]:
+def _differences(progress: Progress, sealed: Sequence[Sealed], history: History) -> Iterator[str]:
+    newest = sealed[-1]
     stamp = newest.stamp
     if progress.sequence != stamp.sequence:
         lost = "its stamp is gone" if progress.sequence > stamp.sequence else "it was set back"
@@ -88,12 +97,19 @@ def _differences(progress: Progress, newest: Sealed) -> Iterator[str]:
         yield f"it says generation {progress.generation}, {newest} says {stamp.generation}"
     if not same_origin(progress.origin, stamp.origin):
         yield f"it names another cluster or topic than {newest}"
+    marks = [each.stamp.watermark for each in sealed if each.stamp.watermark is not None]
+    known, stands = marks[-1] if marks else None, progress.watermark
+    # Where stamps were expired, the newest with a watermark may be among them.
+    if stands != known and (marks or history.complete):
+        yield f"its watermark is {as_time(stands)}, the newest stamped one is {as_time(known)}"
 
 
 def _wrong_totals(progress: Progress, sealed: Sequence[Sealed], history: History) -> Iterator[str]:
     totals = progress.totals
-    if not totals.balanced or negative(totals):
+    if not totals.balanced:
         yield f"{totals.read} read in all, but {totals.accounted} accounted for"
+    if negative(totals):
+        yield f"totals that cannot be: {totals.to_json()}"
     rest = remainder(totals, [each.stamp.counts for each in sealed])
     batches = progress.batches - sum(each.stamp.kind == "batch" for each in sealed)
     expired = 0 if history.complete or not sealed else sealed[0].stamp.sequence - 1

@@ -22,11 +22,6 @@ class TableState:
     history: History
     properties: Mapping[str, str]
 
-    @property
-    def head(self) -> int | None:
-        ancestors = self.history.ancestors
-        return ancestors[-1].snapshot_id if ancestors else None
-
 
 def quoted(name: str, *more: str) -> str:
     return ".".join(f"`{part}`" for part in (*name.split("."), *more))
