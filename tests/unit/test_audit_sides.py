@@ -149,6 +149,19 @@ def test_one_table_may_have_followed_while_the_others_wait(fate: str) -> None:
     }
 
 
+@each_fate
+def test_what_waits_is_not_missed_though_its_stamp_was_expired(fate: str) -> None:
+    made = _waiting()
+    made.follow([each for each in SIDE_FATES if each != fate])
+    made.claim()
+    made.main.expire(len(made.main.snapshots) - 1)
+    assert [(f.kind, f.where) for f in judge(made.evidence()).findings] == [
+        ("pending", SIDES[fate])
+    ]
+    made.sides[fate].lose(ONE_OF[fate])
+    assert kinds(made.evidence()) == {"rows-missing"}
+
+
 def test_what_is_pending_for_another_fate_is_not_pending_here() -> None:
     def disguise(progress: Progress) -> Progress:
         pending = tuple(replace(p, fate="quarantined") for p in progress.pending)

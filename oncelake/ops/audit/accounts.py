@@ -15,12 +15,15 @@ from oncelake.ops.audit.chain import Sealed, remainder
 from oncelake.ops.audit.coverage import Coverage
 from oncelake.ops.audit.evidence import NOTHING, Slice, Tally
 
+EXPIRED = 0
+"""No stamp has this sequence: they begin with 1."""
+
 Spans = Mapping[TopicPartition, Span]
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`sequence` is 0 and `index` -1 for the expired stamps together."""
+    """`sequence` is EXPIRED and `index` -1 for the expired stamps together."""
 
     name: str
     sequence: int
@@ -73,7 +76,7 @@ def open_accounts(totals: Counts, sealed: Sequence[Sealed], coverage: Sequence[C
     if expired:
         rest = remainder(totals, [each.stamp.counts for each in sealed])
         found = tally(shelf.inside(expired))
-        accounts.insert(0, Account("the expired stamps", 0, -1, expired, rest, *found))
+        accounts.insert(0, Account("the expired stamps", EXPIRED, -1, expired, rest, *found))
     return tuple(accounts)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from oncelake.model import Counts, Progress, Span, TopicPartition
-from oncelake.ops.audit.accounts import Account, Shelf, open_accounts, outside, tally
+from oncelake.ops.audit.accounts import EXPIRED, Account, Shelf, open_accounts, outside, tally
 from oncelake.ops.audit.chain import (
     Sealed,
     check_chain,
@@ -51,15 +51,25 @@ class Case:
     def side(self, side: Side) -> TableRows:
         evidence, fate = self.evidence, side.fate
         indices = {each.stamp.sequence: each.index for each in self.follows(side)}
-        ahead = waiting(self.progress, side) if self.progress else {}
+        due = self._due(side)
         expected = [
-            Expectation(a.name, indices.get(a.sequence, -1),
-                        0 if a.sequence in ahead else a.counts.kept(fate), a.side(fate))
+            Expectation(a.name, indices.get(a.sequence, -1), due[a.sequence], a.side(fate))
             for a in self.accounts
-        ]  # fmt: skip
+        ]
         strays = [(s, s.side(fate)) for s in self.strays if s.side(fate).rows]
         return TableRows(side.history, evidence.pipeline, expected, strays,
                          evidence.rows.foreign_sides.get(fate, NOBODY))  # fmt: skip
+
+    def _due(self, side: Side) -> dict[int, int]:
+        """By sequence, the rows that a side table must have by now: not those that wait for it."""
+        ahead = waiting(self.progress, side) if self.progress else {}
+        due = {a.sequence: a.counts.kept(side.fate) for a in self.accounts}
+        for sequence, pending in ahead.items():
+            if sequence in due:
+                due[sequence] = 0
+            elif EXPIRED in due:
+                due[EXPIRED] -= pending.rows
+        return due
 
     def follows(self, side: Side) -> tuple[Sealed, ...]:
         """The stamps on a side table, oldest first."""
