@@ -17,7 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.window import Window
 
 from bench.steps import StepClock
-from oncelake import decode, lake, pipeline, planner, source
+from oncelake import decode, lake, layout, pipeline, planner, source
 from oncelake.spec import PipelineSpec
 
 OURS, PLAIN, UNCHECKED = "oncelake", "plain", "unchecked"
@@ -111,7 +111,7 @@ def _unchecked(spark: SparkSession, spec: PipelineSpec) -> Wait:
 
 def _appended(spark: SparkSession, spec: PipelineSpec,
               decoded: Callable[[DataFrame], DataFrame]) -> Wait:  # fmt: skip
-    _create(spark, spec, {**pipeline.TABLE_PROPERTIES, **spec.table.properties})
+    _create(spark, spec, {**layout.TABLE_PROPERTIES, **spec.table.properties})
     starts = source.describe_topic(spec.source).starts(spec.source.start)
     stream = source.open_stream(spark, spec.source, spec.limits, starts)
     columns = _columns(decoded(stream), planner.batch_time())

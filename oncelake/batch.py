@@ -12,7 +12,7 @@ from oncelake import events
 from oncelake.commit import Committer, Staging
 from oncelake.events import Tell
 from oncelake.ledger import Placement
-from oncelake.model import non_empty
+from oncelake.model import non_empty, show_ranges
 from oncelake.source import OffsetLog
 
 Stage = Callable[[DataFrame, Placement], Staging]
@@ -37,6 +37,7 @@ class BatchWriter:
         self._parked = False
         self._released = False
         self.failure: BaseException | None = None
+        self.doing = "the batch"
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         self._enter()
@@ -81,7 +82,9 @@ class BatchWriter:
 
     def _write(self, rows: DataFrame, batch_id: int) -> None:
         began = time.monotonic()
+        self.doing = f"batch {batch_id}"
         ranges = non_empty(self._log.ranges(batch_id))
+        self.doing = f"batch {batch_id} ({show_ranges(ranges)})"
         self._tell(events.planned(batch_id, ranges))
 
         def stage(placement: Placement) -> Staging:

@@ -20,7 +20,7 @@ from enum import Enum
 from threading import Event
 
 from oncelake import follow, ledger
-from oncelake.errors import CommitUnknown, OncelakeError, TransientError
+from oncelake.errors import CommitUnknown, OncelakeError, TableUnfit, TransientError
 from oncelake.lake import LakeTable, Publication, Staged, Unanswered
 from oncelake.model import Counts, Origin, Pending, Progress, Ranges, Stamp, TopicPartition
 
@@ -40,11 +40,15 @@ BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0)
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """A batch's staged files, for main and for side tables by name, and its counts."""
+    """A batch's staged files, for main and for side tables by fate, and its counts.
+
+    `watermark` is that of the batch after it.
+    """
 
     main: Staged
     counts: Counts
     sides: Mapping[str, Staged]
+    watermark: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,9 @@ class Committer:
         with self._step(Step.STAGE):
             staging = stage(placement)
         progress, attempt = _claimed(view), str(uuid.uuid4())
-        stamp = ledger.batch_stamp(progress, placement.todo, staging.counts, attempt)
+        stamp = ledger.batch_stamp(
+            progress, placement.todo, staging.counts, attempt, watermark=staging.watermark
+        )
         return _Draft(staging, stamp, progress.after(stamp, self._pending(staging, stamp)))
 
     def require_ownership(self) -> None:
@@ -186,16 +192,28 @@ class Committer:
         raise AssertionError("unreachable: the last pause raises")
 
     def _pending(self, staging: Staging, stamp: Stamp) -> Iterator[Pending]:
-        for name, staged in staging.sides.items():
+        for fate, staged in staging.sides.items():
             if staged.files:
-                files = self._sides[name].files_to_text(staged.files)
-                yield Pending(name, stamp.sequence, stamp.attempt, files, staged.rows)
+                side = self._sides[fate]
+                files = side.files_to_text(staged.files)
+                yield Pending(side.name, stamp.sequence, stamp.attempt, files, staged.rows, fate)
 
     def _follow(self, progress: Progress) -> None:
         for pending in progress.pending:
             if pending.sequence > self._followed:
-                follow.publish(self._sides[pending.table], progress, pending)
+                follow.publish(self._side(pending), progress, pending)
         self._followed = progress.sequence
+
+    def _side(self, pending: Pending) -> LakeTable:
+        side = self._sides.get(pending.fate)
+        if side is None or side.name != pending.table:
+            now = f"goes to {side.name}" if side else "is not kept"
+            raise TableUnfit(
+                f"{self._main.name}: a former run decided {pending.rows} rows for "
+                f"{pending.table}, which are not published there yet, and what is {pending.fate} "
+                f"now {now}. Run once with {pending.table} in the spec, then change it"
+            )
+        return side
 
     @contextmanager
     def _step(self, step: Step) -> Iterator[None]:

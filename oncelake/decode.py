@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.types import StructType
 
 from oncelake import planner
 from oncelake.spec import DecodeSpec
@@ -31,11 +30,6 @@ class Decoder:
     def decode(self, rows: DataFrame) -> DataFrame:
         """Kafka's columns, plus `record` and, where that could not be had, `reason`."""
         return rows.select("*", self._record).select("*", self._reason)
-
-    def record_schema(self, spark: SparkSession) -> StructType:
-        """The columns that a decoded record has."""
-        nothing = spark.createDataFrame([], "value binary")
-        return self.decode(nothing).select(f"{RECORD}.*").schema
 
 
 def _in_an_envelope(schema: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from threading import Event
 
 from oncelake.errors import TransientError
@@ -53,7 +54,7 @@ def _stamp(progress: Progress, pending: Pending) -> Stamp:
         sequence=pending.sequence,
         attempt=pending.attempt,
         origin=progress.origin,
-        counts=Counts(read=pending.rows, quarantined=pending.rows),
+        counts=replace(Counts(read=pending.rows), **{pending.fate: pending.rows}),
     )
 
 

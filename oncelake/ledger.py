@@ -45,11 +45,15 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a batch lies: `todo` is what is still to be written of it, onto the snapshot `base`."""
+    """Where a batch lies: `todo` is what is still to be written of it, onto the snapshot `base`.
+
+    `watermark` is what the batches before it have left.
+    """
 
     ranges: Ranges
     todo: Ranges
     base: int | None = None
+    watermark: int | None = None
 
     @property
     def outcome(self) -> str:
@@ -109,7 +113,7 @@ def place(progress: Progress, generation: int, ranges: Ranges,
     if missing:
         raise Gap(_describe_gap(progress.pipeline, missing))
     todo = {tp: Span(max(s.start, progress.next_offset(tp)), s.end) for tp, s in batch.items()}
-    return Placement(batch, non_empty(todo), base)
+    return Placement(batch, non_empty(todo), base, progress.watermark)
 
 
 def refuse_same_topic_twice(table: LakeTable, pipeline: str, origin: Origin) -> None:
@@ -127,7 +131,8 @@ def refuse_same_topic_twice(table: LakeTable, pipeline: str, origin: Origin) -> 
             )
 
 
-def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str) -> Stamp:
+def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str,
+                watermark: int | None = None) -> Stamp:  # fmt: skip
     return Stamp(
         kind="batch",
         pipeline=progress.pipeline,
@@ -138,6 +143,7 @@ def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str) 
         ranges=todo,
         counts=counts,
         previous=progress.digest,
+        watermark=watermark,
     )
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlparse
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from oncelake import decode, events, lake, planner, source
+from oncelake import events, lake, layout, source
 from oncelake.batch import BatchWriter, Stage
 from oncelake.commit import Committer, OnStep, Staging
 from oncelake.errors import CheckpointUnusable
@@ -21,32 +20,15 @@ from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, TopicPartition
 from oncelake.query import RunningQuery
-from oncelake.rules import Versions, require_key
+from oncelake.reading import Reading
+from oncelake.rules import MICROS, EventTime, Versions
 from oncelake.sinks.append import AppendSink
-from oncelake.sinks.intake import QUARANTINE_COLUMNS, Shape
+from oncelake.sinks.intake import Due
+from oncelake.sinks.lookup import Horizon
 from oncelake.sinks.upsert import UpsertSink
 from oncelake.spec import PipelineSpec
 
 EARLIEST = -2
-COORDINATE_COLUMNS = "kafka_partition int, kafka_offset bigint, processed_at timestamp"
-# Every commit writes a metadata file: keep the newest hundred.
-TABLE_PROPERTIES = {
-    "format-version": "2",
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "100",
-    "commit.manifest.target-size-bytes": "134217728",
-    # A micro-batch's files are small. In them a dictionary of unique values is only overhead:
-    # give up on one early. And with zstd's second level the tasks took an eighth less time than
-    # with its third, the default, for files that were a fourteenth larger.
-    "write.parquet.dict-size-bytes": "262144",
-    "write.parquet.compression-codec": "zstd",
-    "write.parquet.compression-level": "2",
-}
-# Deletion vectors, which mark a row of a file as gone, came with the third version of the format.
-MODE_PROPERTIES: Mapping[str, Mapping[str, str]] = {
-    "append": {},
-    "upsert": {"format-version": "3"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +46,14 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     """Claim the table and begin to write. Raises before anything is read if it must not."""
     lake.require_iceberg(spark)
     topics = source.describe_topic(spec.source)
-    decoder = decode.Decoder(spec.decode, lake.utf8_check(spark))
-    record = decoder.record_schema(spark)
-    main, quarantine = _tables(spark, spec, record)
-    committer = Committer(spec.name, main, {quarantine.name: quarantine}, running.on_step)
+    reading = Reading.of(spark, spec)
+    tables = layout.make_tables(spark, spec, reading.record)
+    committer = Committer(spec.name, tables.main, tables.sides, running.on_step)
     progress = claim(committer, topics, topics.starts(spec.source.start), running)
-    write = _sink(spec, _shape(record), main, quarantine)
+    stage_rows = stager(spec, reading, tables)
 
     def stage(batch: DataFrame, placement: Placement) -> Staging:
-        return write(decoder.decode(_rows(batch, spec, placement.todo)), placement)
+        return stage_rows(_rows(batch, spec, placement.todo), placement)
 
     stream = source.open_stream(spark, spec.source, spec.limits, _begin(progress, topics))
     return launch(stream, committer, stage, running)
@@ -122,12 +103,41 @@ def prepare_checkpoint(checkpoint: str) -> None:
         )
 
 
-def _sink(spec: PipelineSpec, shape: Shape, main: LakeTable, quarantine: LakeTable) -> Stage:
+def stager(spec: PipelineSpec, reading: Reading, tables: layout.Tables) -> Stage:
+    """Stages records as Kafka gives them: decoded, judged, written by mode."""
+    write = _sink(spec, reading.record, tables)
+
+    def stage(rows: DataFrame, placement: Placement) -> Staging:
+        staging = write(reading.due(rows, placement.watermark), placement)
+        return _moved_on(staging, placement, reading.event, tables.main)
+
+    return stage
+
+
+def _sink(spec: PipelineSpec, record: StructType,
+          tables: layout.Tables) -> Callable[[Due, Placement], Staging]:  # fmt: skip
+    shape = layout.shape(spec, record, tables)
     if spec.mode == "append":
-        append = AppendSink(shape, main, quarantine)
-        return lambda rows, placement: append.stage(rows, placement.todo)
-    upsert = UpsertSink(shape, Versions(spec.key, spec.order), main, quarantine)
-    return lambda rows, placement: upsert.stage(require_key(rows, spec.key), placement)
+        append = AppendSink(shape, tables.main)
+        return lambda due, placement: append.stage(due, placement.todo)
+    return UpsertSink(
+        shape,
+        Versions(spec.key, spec.order),
+        tables.main,
+        layout.tombstones(spec, tables),
+        Horizon(spec.horizon.column, round(spec.horizon.seconds * MICROS))
+        if spec.horizon
+        else None,
+    ).stage
+
+
+def _moved_on(staging: Staging, placement: Placement, event: EventTime | None,
+              main: LakeTable) -> Staging:  # fmt: skip
+    """The staged batch with the watermark that its rows leave for the next one."""
+    if event is None:
+        return staging
+    newest = main.greatest(event.column, staging.main)
+    return replace(staging, watermark=event.following(placement.watermark, newest))
 
 
 def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
@@ -141,45 +151,9 @@ def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
     return source.read_ranges(batch.sparkSession, spec.source, spec.limits, todo)
 
 
-def _tables(spark: SparkSession, spec: PipelineSpec,
-            record: StructType) -> tuple[LakeTable, LakeTable]:  # fmt: skip
-    columns = lake.columns_of(record)
-    properties = {**TABLE_PROPERTIES, **MODE_PROPERTIES[spec.mode], **spec.table.properties}
-    lake.create_table(
-        spark,
-        spec.table.name,
-        f"{columns}, {COORDINATE_COLUMNS}",
-        spec.table.partition_by,
-        properties,
-    )
-    lake.create_table(spark, spec.table.quarantine, QUARANTINE_COLUMNS, (), properties)
-    return LakeTable(spark, spec.table.name), LakeTable(spark, spec.table.quarantine)
-
-
 def _begin(progress: Progress, topics: source.Topics) -> Mapping[TopicPartition, int]:
     """Where Spark starts without a checkpoint: where the table ends."""
     return {
         tp: progress.next_offset(tp) if tp in progress.positions else EARLIEST
         for tp in topics.offsets
     }
-
-
-def _shape(record: StructType) -> Shape:
-    fields = tuple(F.col(decode.RECORD)[name].alias(name) for name in record.names)
-    coordinates: tuple[Column, ...] = (
-        F.col("partition").alias("kafka_partition"),
-        F.col("offset").alias("kafka_offset"),
-    )
-    now = planner.batch_time().alias("processed_at")
-    whole = (
-        F.col("topic").alias("kafka_topic"),
-        *coordinates,
-        F.col("timestamp").alias("kafka_timestamp"),
-        *(F.col(name) for name in ("key", "value", "headers", decode.REASON)),
-        now,
-    )
-    return Shape(
-        good=(*fields, *coordinates, now),
-        reason=decode.REASON,
-        bad=whole,
-    )

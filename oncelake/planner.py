@@ -18,15 +18,19 @@ def never() -> Column:
     return F.spark_partition_id() < 0
 
 
-def batch_time() -> Column:
-    """The time of the batch: `current_timestamp()`, but not part of the generated code.
+def passed(value: Column, kind: str) -> Column:
+    """A value that is passed to generated code, and not part of it.
 
-    Spark writes a number into the code it generates, so that a batch with another time is other
+    Spark writes a number into the code it generates, so that a batch with another one is other
     code, which the JVM has to compile and warm up once more: for batches of two seconds that took
     up to a quarter of the throughput. An array it passes to the code as a value.
     """
-    now = F.array(F.current_timestamp())
-    return F.when(never(), F.array(F.lit(None).cast("timestamp"))).otherwise(now)[0]
+    return F.when(never(), F.array(F.lit(None).cast(kind))).otherwise(F.array(value))[0]
+
+
+def batch_time() -> Column:
+    """The time of the batch: `current_timestamp()`, the same for all its rows."""
+    return passed(F.current_timestamp(), "timestamp")
 
 
 def local_rows(spark: SparkSession, rows: Sequence[tuple[object, ...]], fields: str) -> DataFrame:

@@ -65,15 +65,15 @@ class RunningQuery:
             self._restarts += 1
             self._query = self._start()
             return
-        raise _explained(str(self._writer.failure or error)) from error
+        raise _explained(self._writer.doing, str(self._writer.failure or error)) from error
 
 
-def _explained(message: str) -> OncelakeError:
+def _explained(batch: str, message: str) -> OncelakeError:
     if "failOnDataLoss" in message or "data may have been lost" in message:
         return Gap(
             f"Kafka no longer holds offsets that are due: {message}. Nothing was written past them"
         )
     return TerminalError(
-        f"the batch failed and nothing of it was committed: {message}. Mend the cause and run "
+        f"{batch} failed and nothing of it was committed: {message}. Mend the cause and run "
         "again: the table knows where to go on"
     )

@@ -1,14 +1,19 @@
-"""Rules for decoded rows: what a row must have to be taken, and which of a key's rows is newest."""
+"""Rules for decoded rows: what one must have to be taken, which is newest, which comes too late."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from oncelake import decode
+from oncelake import planner
+from oncelake.decode import REASON, RECORD, TextCheck
+
+LATE, WATERMARK, TOMBSTONE = "late", "watermark", "tombstone"
+MICROS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +28,77 @@ class Versions:
     key: tuple[str, ...]
     order: tuple[str, ...]
 
-    def rank(self, of: Sequence[Column], partition: Column, offset: Column) -> Column:
-        """What rows are compared by; `of` are their order columns."""
+    def rank(self, of: Sequence[Column], partition: Column, offset: Column,
+             told: Mapping[str, Column] = MappingProxyType({})) -> Column:  # fmt: skip
+        """What rows are compared by; `of` are their order columns.
+
+        Besides what is `told` of the row. It comes last, where no comparison gets to: no two rows
+        have the same coordinates.
+        """
         ordered = (column.alias(f"o{number}") for number, column in enumerate(of))
-        return F.struct(*ordered, partition.alias("partition"), offset.alias("offset"))
+        others = (column.alias(name) for name, column in told.items())
+        return F.struct(*ordered, partition.alias("partition"), offset.alias("offset"), *others)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """An event's own time; `delay` and `skew` in microseconds.
+
+    The watermark is `delay` behind the newest row that was written, and never goes back. It is
+    kept in the table's progress, so a batch that comes again is judged by it again: no wall clock
+    and no zone plays a part. A time more than `skew` ahead of the record's own time in Kafka is
+    not believed: one record of the year 9999 would make all others late.
+    """
+
+    column: str
+    delay: int
+    skew: int
+
+    def following(self, watermark: int | None, newest: int | None) -> int | None:
+        """The watermark of the next batch, once rows as new as `newest` were written."""
+        marks = (watermark, None if newest is None else newest - self.delay)
+        return max((mark for mark in marks if mark is not None), default=None)
 
 
 def require_key(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """A row without its key is no version of anything: it gets a reason."""
-    reason = F.col(decode.REASON)
     for name in key:
-        missing = F.when(F.col(decode.RECORD)[name].isNull(), F.lit(f"key {name} is null"))
-        reason = F.coalesce(reason, missing)
-    return rows.withColumn(decode.REASON, reason)
+        rows = _require(rows, _field(name).isNotNull(), f"key {name} is null")
+    return rows
+
+
+def require_time(rows: DataFrame, event: EventTime) -> DataFrame:
+    """A row whose time is missing, or cannot be, gets a reason."""
+    time = _field(event.column)
+    latest = F.timestamp_micros(F.unix_micros("timestamp") + event.skew)
+    rows = _require(rows, time.isNotNull(), f"{event.column} is null")
+    ahead = f"{event.column} is more than {event.skew / MICROS:g} s ahead of its time in Kafka"
+    return _require(rows, F.coalesce(time <= latest, F.lit(True)), ahead)
+
+
+def mark_late(rows: DataFrame, event: EventTime, watermark: int | None) -> DataFrame:
+    """Say of each row whether it is behind the watermark; of bad rows it is not asked."""
+    at = F.lit(None).cast("timestamp")
+    if watermark is not None:
+        at = F.timestamp_micros(F.lit(watermark))
+    rows = rows.withColumn(WATERMARK, planner.passed(at, "timestamp"))
+    behind = F.isnull(REASON) & (_field(event.column) < F.col(WATERMARK))
+    return rows.withColumn(LATE, F.coalesce(behind, F.lit(False)))
+
+
+def admit_tombstones(rows: DataFrame, is_utf8: TextCheck) -> DataFrame:
+    """A record without a value deletes what has its key, if that is text; it is no bad row."""
+    key = F.col("key").cast("string")
+    is_one = F.col("value").isNull() & F.coalesce(is_utf8(key), F.lit(False))
+    rows = rows.withColumn(TOMBSTONE, is_one)
+    return rows.withColumn(REASON, F.when(~F.col(TOMBSTONE), F.col(REASON)))
+
+
+def _field(name: str) -> Column:
+    return F.col(RECORD)[name]
+
+
+def _require(rows: DataFrame, holds: Column, otherwise: str) -> DataFrame:
+    """Where there is a record, and nothing is wrong with it yet."""
+    broken = F.col(RECORD).isNotNull() & ~holds
+    return rows.withColumn(REASON, F.coalesce(F.col(REASON), F.when(broken, F.lit(otherwise))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -27,6 +28,7 @@ TUNING = {
     "spark.ui.retainedTasks": "1000",
     "spark.sql.ui.retainedExecutions": "20",
 }
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 LOCAL_DRIVER_MEMORY = "2g"
 # Fetched records and Parquet pages are large objects, on which G1, Java's default, spent a fifth
 # of the processor's time; this collector a twentieth.
@@ -48,7 +50,7 @@ def open_session(spec: PipelineSpec) -> SparkSession:
         **_catalog_settings(spec.table.catalog, spec.catalog),
         **({} if "PYSPARK_GATEWAY_PORT" in os.environ else _launch_settings(spec)),
         **spec.spark.settings,
-        **_java_options(spec),
+        **_java_options(spec.spark.settings),
     }
     _make_embedded_folders(spec.catalog)
     builder = SparkSession.builder.appName(f"oncelake {spec.name}")
@@ -75,16 +77,17 @@ def check_catalog(spec: PipelineSpec) -> str:
 
 def _catalog_settings(name: str, catalog: CatalogSpec) -> dict[str, str]:
     prefix = f"spark.sql.catalog.{name}"
+    # A cached table could hide another driver's commit.
+    uncached = {f"{prefix}.cache-enabled": "false"}
+    if catalog.type == "session":
+        return uncached
     settings = {
-        "spark.sql.extensions": (
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-        ),
+        "spark.sql.extensions": EXTENSIONS,
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.type": catalog.type,
         f"{prefix}.uri": catalog.uri,
         f"{prefix}.warehouse": catalog.warehouse,
-        # A cached table could hide another driver's commit.
-        f"{prefix}.cache-enabled": "false",
+        **uncached,
     }
     if catalog.type == "jdbc":
         settings[f"{prefix}.jdbc.schema-version"] = "V1"
@@ -102,11 +105,19 @@ def _launch_settings(spec: PipelineSpec) -> dict[str, str]:
     }
 
 
-def _java_options(spec: PipelineSpec) -> dict[str, str]:
+def submit_settings() -> dict[str, str]:
+    """What must be there before Spark starts, for `spark-submit --properties-file`."""
+    return {
+        "spark.jars": ",".join(str(path) for path in jars.spark_jars()),
+        "spark.sql.extensions": EXTENSIONS,
+        **_java_options({}),
+    }
+
+
+def _java_options(given: Mapping[str, str]) -> dict[str, str]:
     """The spec's own JVM options come last, so that they may set other limits."""
     driver, executor = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
     logging = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
-    given = spec.spark.settings
     # Java refuses two collectors: one that the spec names stands alone.
     named = re.search(r"-XX:\+Use\w+GC", given.get(driver, ""))
     collector = "" if named else LOCAL_COLLECTOR
@@ -118,7 +129,9 @@ def _java_options(spec: PipelineSpec) -> dict[str, str]:
 
 def _make_embedded_folders(catalog: CatalogSpec) -> None:
     """SQLite creates its file, not the folder around it."""
-    if catalog.type == "jdbc" and catalog.uri.startswith("jdbc:sqlite:"):
+    if catalog.type != "jdbc":
+        return
+    if catalog.uri.startswith("jdbc:sqlite:"):
         database = Path(catalog.uri.removeprefix("jdbc:sqlite:").split("?")[0])
         database.parent.mkdir(parents=True, exist_ok=True)
     if urlparse(catalog.warehouse).scheme in {"", "file"} and catalog.warehouse:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from oncelake import lake, pipeline, source
+from oncelake import lake, layout, pipeline, source
 from oncelake.commit import Committer, Staging
 from oncelake.errors import CheckpointUnusable, TerminalError
 from oncelake.lake import LakeTable
@@ -16,7 +16,7 @@ from oncelake.ledger import Placement
 from oncelake.model import Ranges, show_ranges
 from oncelake.query import RunningQuery
 from oncelake.sinks.append import AppendSink
-from oncelake.sinks.intake import Shape
+from oncelake.sinks.intake import Due, Shape
 
 # Kafka's own names first, then the ones our tables use.
 COORDINATES = (("topic", "partition", "offset"), ("kafka_topic", "kafka_partition", "kafka_offset"))
@@ -61,7 +61,7 @@ def write(  # noqa: PLR0913 (all but two by keyword)
         table,
         lake.columns_of(stream.select(*columns.stored).schema),
         partition_by,
-        pipeline.TABLE_PROPERTIES,
+        layout.TABLE_PROPERTIES,
     )
     main = LakeTable(spark, table)
     name = pipeline_name or table.rsplit(".", 1)[-1]
@@ -69,11 +69,13 @@ def write(  # noqa: PLR0913 (all but two by keyword)
     running = pipeline.Running(checkpoint, trigger_seconds, once)
     topics = kafka.describe()
     pipeline.claim(committer, topics, topics.starts("earliest"), running)
-    sink = AppendSink(Shape(columns.stored), main, None)
+    sink = AppendSink(Shape(columns.stored), main)
 
     def stage(batch: DataFrame, placement: Placement) -> Staging:
         _require_as_logged(lake.planned(batch), placement.ranges, checkpoint)
-        return sink.stage(columns.within(batch, placement.todo), placement.todo)
+        rows = columns.within(batch, placement.todo)
+        # They are as their user made them: of an offset none, or many.
+        return sink.stage(Due(rows, one_an_offset=False), placement.todo)
 
     return pipeline.launch(stream, committer, stage, running)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     Verbs = argparse._SubParsersAction
 
-VERB_MODULES = ("spec", "run", "status", "audit", "produce", "local", "demo")
+VERB_MODULES = ("spec", "run", "status", "audit", "sql", "conf", "produce", "local", "demo")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -49,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
     spark = open_session(spec)
     try:
         kafka = client_config(spec.source)
-        sides = {"quarantined": spec.table.quarantine}
-        names = Names(spec.table.name, spec.name, sides, spec.key)
+        names = Names(spec.table.name, spec.name, spec.sides, spec.key, spec.horizon is not None)
         report = audit(spark, names, kafka)
     finally:
         spark.stop()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from oncelake.errors import TableUnfit
+from oncelake.lake.bounds import greatest, require_bounds
 from oncelake.lake.deletes import NO_DELETES, Deletes, Positions, write_vectors
 from oncelake.lake.java import ICEBERG, JAVA_ERRORS, JavaObject, in_short, java_class, translated
 from oncelake.lake.publish import Ancestor, Publication, ancestor_of, as_dict, commit
@@ -87,6 +88,19 @@ class LakeTable:
             found = ancestor_of(snapshot)
             if found.stamp is not None:
                 yield found
+
+    def at(self, snapshot: int) -> DataFrame:
+        """Its rows as they stood then."""
+        table = self._spark.read.format("iceberg").option("versionAsOf", snapshot)
+        return table.load(self.name)
+
+    def require_bounds(self, column: str) -> None:
+        """Refuse a table whose files do not tell the greatest value of a column."""
+        require_bounds(self._jvm, self._table, self.name, column)
+
+    def greatest(self, column: str, staged: Staged) -> int | None:
+        """The greatest time among staged rows, in microseconds; None where there are no rows."""
+        return greatest(self._jvm, self._table, staged.files, column)
 
     def stage(self, rows: DataFrame) -> Staged:
         """Write data files that no snapshot refers to: invisible until published."""

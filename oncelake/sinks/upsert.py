@@ -5,138 +5,156 @@ each key, which are looked up in the table as it stood when the batch was placed
 newer than what is there win, and the rows they replace are known by file and position. Then the
 winners are written as they are read, and the replaced rows marked as gone by deletion vectors.
 Files and vectors go into one commit, onto that very snapshot.
+
+A tombstone is a version too: one that, where it wins, leaves no row. It is kept in a side table, so
+that an older version which comes after it loses against it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from oncelake.commit import Staging
+from oncelake.decode import RECORD
 from oncelake.errors import Unaccounted
 from oncelake.lake import LakeTable, Staged
 from oncelake.ledger import Placement
-from oncelake.model import Counts, show_ranges
 from oncelake.planner import local_rows
-from oncelake.rules import Versions
-from oncelake.sinks.intake import Intake, Shape, counted, rows_of
+from oncelake.rules import TOMBSTONE, Versions
+from oncelake.sinks.append import describe
+from oncelake.sinks.intake import Due, Intake, Shape
+from oncelake.sinks.lookup import EVENT, RANK, Found, Horizon, Lookup, day_of
 
-RANK, VERSIONS = "rank", "versions"
+VERSIONS = "versions"
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The table's rows that have a key of this batch: those that give way, and those that stay."""
+class Tombstones:
+    """Where tombstones are kept, and as which columns."""
 
-    gone: dict[str, list[int]]
-    stale: list[tuple[int, int]]
+    table: LakeTable
+    columns: tuple[Column, ...]
 
-    @property
-    def replaced(self) -> int:
-        return sum(len(positions) for positions in self.gone.values())
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    keys: int
+    versions: int
+    tombstones: int
+    days: tuple[int | None, ...]
 
 
 class UpsertSink:
     def __init__(self, shape: Shape, versions: Versions, main: LakeTable,
-                 quarantine: LakeTable) -> None:  # fmt: skip
+                 tombstones: Tombstones | None = None,
+                 horizon: Horizon | None = None) -> None:  # fmt: skip
         main.require_vectors()
         self._versions = versions
         self._main = main
-        self._intake = Intake(shape, quarantine)
+        self._tombstones = tombstones
+        self._lookup = Lookup(versions, main, tombstones.table if tombstones else None, horizon)
+        self._intake = Intake(shape.asides)
         self._shape = shape
 
-    def stage(self, due: DataFrame, placement: Placement) -> Staging:
+    def stage(self, due: Due, placement: Placement) -> Staging:
         """Write files and vectors for what is due, and know of each row what became of it."""
         assert placement.base is not None, "the claim's commit gave the table a snapshot"
-        rows, observation = counted(due)
-        newest = self._newest(self._intake.good(rows)).persist()
+        census = self._intake.census(due)
+        newest = self._newest(self._intake.good(census.rows())).persist()
         try:
-            keys, versions = self._totals(newest)
-            rest = self._intake.rest(due, versions, rows_of(observation))
-            found = self._look_up(newest, placement.base)
-            winners = self._winners(due, newest, found, one_each=versions == keys)
-            main = self._main.stage(winners.select(*self._shape.good))
+            totals = self._totals(newest)
+            rest = self._intake.rest(due, totals.versions, census.seen())
+            found = self._lookup.find(newest, placement.base, totals.days)
+            winners = self._winners(due, newest, found, one_each=totals.versions == totals.keys)
+            main = self._main.stage(self._rows(winners))
+            deleted = self._stage_tombstones(winners, totals.tombstones)
         finally:
             newest.unpersist()
         # Somebody else may have put a key into the table twice: then both rows give way to one.
-        updated = min(found.replaced, main.rows)
-        counts = Counts(
-            read=rest.read,
+        updated = min(found.replaced - found.to_tombstones, main.rows)
+        counts = replace(
+            rest.counts,
             written=main.rows,
-            superseded=versions - keys + len(found.stale),
-            quarantined=rest.quarantined,
+            superseded=totals.versions - totals.keys + len(found.stale),
+            deleted=deleted.rows,
             inserted=main.rows - updated,
             updated=updated,
             removed=found.replaced - updated,
         )
-        if not counts.balanced:
-            raise Unaccounted(self._describe(counts, placement))
-        deletes = self._main.stage_deletes(placement.base, found.gone)
-        return Staging(Staged(main.files, deletes, placement.base), counts, rest.sides)
-
-    def _totals(self, newest: DataFrame) -> tuple[int, int]:
-        """How many keys, and how many versions of them all. It is this that reads the batch."""
-        sums = F.count("*"), F.coalesce(F.sum(VERSIONS), F.lit(0))
-        keys, versions = newest.agg(*sums).collect()[0]
-        return int(keys), int(versions)
+        if not counts.balanced or counts.filtered < 0:
+            raise Unaccounted(describe(self._main.name, counts, placement.todo))
+        vectors = self._main.stage_deletes(placement.base, found.gone)
+        sides = {**rest.sides, **({"deleted": deleted} if deleted.rows else {})}
+        return Staging(Staged(main.files, vectors, placement.base), counts, sides)
 
     def _newest(self, good: DataFrame) -> DataFrame:
         """The newest rank of each key, and how many versions of it there are."""
-        columns = {name: F.col(f"record.{name}") for name in self._versions.key}
-        order = [F.col(f"record.{name}") for name in self._versions.order]
-        rank = self._versions.rank(order, F.col("partition"), F.col("offset"))
-        slim = good.select(*(c.alias(name) for name, c in columns.items()), rank.alias(RANK))
+        key = [self._key(name).alias(name) for name in self._versions.key]
+        order = [self._order(number) for number in range(len(self._versions.order))]
+        rank = self._versions.rank(order, F.col("partition"), F.col("offset"), self._told())
+        slim = good.select(*key, rank.alias(RANK))
         newest = F.max(RANK).alias(RANK), F.count("*").alias(VERSIONS)
         # Kept for a moment, it is not put together into fewer tasks by Spark: 200 by default.
         tasks = good.sparkSession.sparkContext.defaultParallelism
         by_key = slim.repartition(tasks, *self._versions.key)
         return by_key.groupBy(*self._versions.key).agg(*newest)
 
-    def _look_up(self, newest: DataFrame, snapshot: int) -> _Found:
-        """Find the keys in the table, by a read of just the columns that tell."""
-        there = self._table_at(newest.sparkSession, snapshot)
-        key = [there[name] == newest[name] for name in self._versions.key]
-        order = [there[name] for name in self._versions.order]
-        rank = self._versions.rank(order, there["kafka_partition"], there["kafka_offset"])
-        newer = newest[RANK] > rank
-        stale = F.struct(newest[RANK]["partition"], newest[RANK]["offset"])
-        found = (
-            there.join(F.broadcast(newest), key)
-            .groupBy(there["_file"].alias("file"))
-            .agg(
-                F.collect_list(F.when(newer, there["_pos"])).alias("gone"),
-                F.collect_list(F.when(~newer, stale)).alias("stale"),
-            )
-            .collect()
+    def _totals(self, newest: DataFrame) -> _Totals:
+        """What the batch holds. It is this that reads it."""
+        no_day, no_tombstone = F.lit(None).cast("bigint"), F.lit(False)
+        day = day_of(F.col(RANK)[EVENT]) if self._lookup.horizon else no_day
+        sums = (
+            F.count("*"),
+            F.coalesce(F.sum(VERSIONS), F.lit(0)),
+            F.count_if(F.col(RANK)[TOMBSTONE] if self._tombstones else no_tombstone),
+            F.collect_set(day),
+            F.count_if(day.isNull()),
         )
-        return _Found(
-            {row["file"]: row["gone"] for row in found if row["gone"]},
-            sorted({tuple(each) for row in found for each in row["stale"]}),
-        )
+        keys, versions, tombstones, days, dateless = newest.agg(*sums).collect()[0]
+        return _Totals(keys, versions, tombstones, (*days, None) if dateless else tuple(days))
 
-    def _table_at(self, spark: SparkSession, snapshot: int) -> DataFrame:
-        columns = *self._versions.key, *self._versions.order, "kafka_partition", "kafka_offset"
-        table = spark.read.format("iceberg").option("versionAsOf", snapshot)
-        return table.load(self._main.name).select(*dict.fromkeys(columns), "_file", "_pos")
+    def _key(self, name: str) -> Column:
+        """A tombstone has its key from Kafka."""
+        of_record = F.col(RECORD)[name]
+        return F.coalesce(of_record, F.col("key").cast("string")) if self._tombstones else of_record
 
-    def _winners(self, due: DataFrame, newest: DataFrame, found: _Found,
+    def _order(self, number: int) -> Column:
+        """A tombstone has its time in Kafka for its order: it has no field of its own."""
+        of_record = F.col(RECORD)[self._versions.order[number]]
+        if self._tombstones is None or number:
+            return of_record
+        return F.when(F.col(TOMBSTONE), F.col("timestamp")).otherwise(of_record)
+
+    def _told(self) -> dict[str, Column]:
+        """What else is to be known of the newest version."""
+        told = {TOMBSTONE: F.col(TOMBSTONE)} if self._tombstones else {}
+        if horizon := self._lookup.horizon:
+            event = F.col(RECORD)[horizon.column]
+            told[EVENT] = F.coalesce(event, F.col("timestamp")) if self._tombstones else event
+        return told
+
+    def _winners(self, due: Due, newest: DataFrame, found: Found,
                  one_each: bool) -> DataFrame:  # fmt: skip
-        """The rows to write: each key's newest, unless the table has a newer one."""
-        good = self._intake.good(due)
+        """The rows that win: each key's newest, unless the table has a newer one."""
+        good = self._intake.good(due.rows())
         place = ["partition", "offset"]
         if not one_each:
             chosen = newest.select(*(F.col(RANK)[name].alias(name) for name in place))
             good = good.join(F.broadcast(chosen), place, "left_semi")
         if found.stale:
-            stale = local_rows(due.sparkSession, found.stale, "partition int, offset bigint")
+            stale = local_rows(due.read.sparkSession, found.stale, "partition int, offset bigint")
             good = good.join(F.broadcast(stale), place, "left_anti")
         return good
 
-    def _describe(self, counts: Counts, placement: Placement) -> str:
-        return (
-            f"{self._main.name}: {counts.read} rows were read from {show_ranges(placement.todo)}, "
-            f"but {counts.written} were staged, {counts.superseded} had been overtaken and "
-            f"{counts.quarantined} were bad. Nothing was committed: run again"
-        )
+    def _rows(self, winners: DataFrame) -> DataFrame:
+        rows = winners if self._tombstones is None else winners.filter(~F.col(TOMBSTONE))
+        return rows.select(*self._shape.good)
+
+    def _stage_tombstones(self, winners: DataFrame, any_of_them: int) -> Staged:
+        if self._tombstones is None or not any_of_them:
+            return Staged()
+        rows = winners.filter(TOMBSTONE).select(*self._tombstones.columns)
+        return self._tombstones.table.stage(rows)

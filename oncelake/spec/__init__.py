@@ -12,18 +12,21 @@ from oncelake.spec.secrets import Secret, scrub, shown
 from oncelake.spec.values import (
     CatalogSpec,
     DecodeSpec,
+    HorizonSpec,
     LimitsSpec,
     PipelineSpec,
     Settings,
     SourceSpec,
     SparkSpec,
     TableSpec,
+    WatermarkSpec,
 )
 
 __all__ = [
     "CatalogSpec",
     "DecodeSpec",
     "Examination",
+    "HorizonSpec",
     "LimitsSpec",
     "PipelineSpec",
     "Problem",
@@ -33,6 +36,7 @@ __all__ = [
     "SourceSpec",
     "SparkSpec",
     "TableSpec",
+    "WatermarkSpec",
     "echo",
     "echo_yaml",
     "error_of",

@@ -15,6 +15,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "hive": ("uri",),
     "glue": ("warehouse",),
     "nessie": ("uri", "warehouse"),
+    # As Spark is configured: by spark-submit, or a cluster's defaults.
+    "session": (),
 }
 _URI_BEGINNINGS = {
     "jdbc": ("jdbc:",),

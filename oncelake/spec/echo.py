@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from oncelake.spec.scalars import duration_text
+from oncelake.spec.durations import duration_text
 from oncelake.spec.secrets import shown
-from oncelake.spec.values import PipelineSpec
+from oncelake.spec.values import PipelineSpec, WatermarkSpec
 
 
 def echo(spec: PipelineSpec) -> dict[str, Any]:
@@ -29,12 +29,18 @@ def echo(spec: PipelineSpec) -> dict[str, Any]:
         "table": {
             "name": shown(spec.table.name),
             "quarantine": shown(spec.table.quarantine),
+            "late": shown(spec.table.late),
+            "tombstones": shown(spec.table.tombstones),
             "partition_by": [shown(entry) for entry in spec.table.partition_by],
             "properties": _map(spec.table.properties),
         },
+        "transform": shown(spec.transform) or None,
         "mode": shown(spec.mode),
         "key": list(spec.key),
         "order": list(spec.order),
+        "deletes": shown(spec.deletes),
+        "horizon": duration_text(spec.horizon.seconds) if spec.horizon else None,
+        "watermark": _watermark(spec.watermark),
         "trigger": duration_text(spec.trigger_seconds),
         "limits": {
             "max_offsets": spec.limits.max_offsets,
@@ -58,6 +64,17 @@ def echo(spec: PipelineSpec) -> dict[str, Any]:
 def echo_yaml(spec: PipelineSpec) -> str:
     """The echo as the text of a pipeline.yaml."""
     return yaml.safe_dump(echo(spec), sort_keys=False, allow_unicode=True, width=100)
+
+
+def _watermark(spec: WatermarkSpec | None) -> dict[str, str] | None:
+    if spec is None:
+        return None
+    return {
+        "column": shown(spec.column),
+        "delay": duration_text(spec.delay_seconds),
+        "skew": duration_text(spec.skew_seconds),
+        "late": shown(spec.late),
+    }
 
 
 def _map(settings: Mapping[str, str]) -> dict[str, str]:

@@ -8,12 +8,15 @@ from collections.abc import Iterable
 SECTIONS: dict[str, tuple[str, ...]] = {
     "source": ("bootstrap", "topic", "start", "options"),
     "decode": ("format", "schema"),
-    "table": ("name", "quarantine", "partition_by", "properties"),
+    "table": ("name", "quarantine", "late", "tombstones", "partition_by", "properties"),
+    "watermark": ("column", "delay", "skew", "late"),
     "limits": ("max_offsets", "min_partitions"),
     "catalog": ("type", "uri", "warehouse", "properties"),
     "spark": ("master", "settings"),
 }
-PLAIN = ("pipeline", "mode", "trigger", "checkpoint", "log_level")
+PLAIN = (
+    "pipeline", "transform", "mode", "deletes", "horizon", "trigger", "checkpoint", "log_level",
+)  # fmt: skip
 LISTS = ("key", "order")
 TOP = (*PLAIN, *LISTS, *SECTIONS)
 
@@ -37,6 +40,10 @@ _OTHER_NAMES = {
     "primarykey": "key",
     "keys": "key",
     "orderby": "order",
+    "sql": "transform",
+    "delaythreshold": "delay",
+    "allowedlateness": "delay",
+    "eventtime": "column",
     "conf": "settings",
     "config": "settings",
 }

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from oncelake.spec import scalars, sections
+from oncelake.spec import durations, rows, scalars, sections
 from oncelake.spec.document import Page, compose
 from oncelake.spec.environment import overrides
 from oncelake.spec.files import NotThere, decoded, read_bytes
@@ -75,9 +75,13 @@ def examine_bytes(data: bytes, path: Path, environ: Mapping[str, str]) -> Examin
 def _pipeline(top: Section, folder: Path) -> PipelineSpec:
     """The whole spec; where a problem was noted on the way, a value in it is a stand-in."""
     decode, columns = sections.decode(_inner(top, "decode"), folder)
+    transform = top.text("transform", scalars.transform)
+    if transform:
+        # What it makes of the columns is known only once Spark has looked at it.
+        columns = None
     table = sections.table(_inner(top, "table"), columns)
     mode = top.text("mode", scalars.one_of("append", "upsert"), "append")
-    key, order = sections.versions(top, mode, columns)
+    key, order = rows.versions(top, mode, columns)
     return PipelineSpec(
         name=top.text("pipeline", scalars.pipeline_name, required=True),
         source=sections.source(_inner(top, "source")),
@@ -86,12 +90,17 @@ def _pipeline(top: Section, folder: Path) -> PipelineSpec:
         mode=mode,
         key=key,
         order=order,
-        trigger_seconds=top.parsed("trigger", scalars.trigger_seconds, DEFAULT_TRIGGER_SECONDS),
+        deletes=rows.deletes(top, mode, key, order, columns),
+        horizon=rows.horizon(top, mode, table.partition_by),
+        watermark=rows.watermark(_inner(top, "watermark"), columns),
+        transform=transform,
+        trigger_seconds=top.parsed("trigger", durations.trigger_seconds, DEFAULT_TRIGGER_SECONDS),
         limits=sections.limits(_inner(top, "limits")),
         checkpoint=top.text("checkpoint", scalars.location(folder), required=True),
         catalog=sections.catalog(_inner(top, "catalog"), folder),
         spark=sections.spark(_inner(top, "spark"), table.catalog),
         log_level=top.text("log_level", scalars.log_level, DEFAULT_LOG_LEVEL),
+        folder=folder,
     )
 
 

@@ -13,20 +13,13 @@ _PIPELINE = re.compile(r"[a-z0-9_-]{1,100}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER = re.compile(r"(?:[A-Za-z0-9_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_DURATION = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z]+)")
+_FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*")
+_SELECT = re.compile(r"(?:select|with)\s", re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _MASTER = re.compile(
     r"local|local\[(?:\*|[0-9]+)(?:,[0-9]+)?\]|local-cluster\[[0-9, ]+\]|yarn|(?:spark|k8s)://\S+"
 )
 
-_UNITS = {
-    ("ms", "millisecond", "milliseconds"): 0.001,
-    ("s", "sec", "second", "seconds"): 1.0,
-    ("m", "min", "minute", "minutes"): 60.0,
-    ("h", "hour", "hours"): 3600.0,
-}
-SECONDS = {name: seconds for names, seconds in _UNITS.items() for name in names}
-LONGEST_TRIGGER = 24 * 3600.0
 LOG_LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 
 
@@ -62,23 +55,12 @@ def table_name(text: str) -> str:
     return text
 
 
-def trigger_seconds(text: str) -> float:
-    """'30 seconds', '1 minute', '500 ms'; '0 seconds' is one batch right after the other."""
-    match = _DURATION.fullmatch(text.strip())
-    factor = SECONDS.get(match["unit"].lower()) if match else None
-    if match is None or factor is None:
-        raise Refused("must be a number and a unit, such as '30 seconds', '1 minute' or '500 ms'")
-    seconds = float(match["number"]) * factor
-    if not (seconds == 0 or 0.001 <= seconds <= LONGEST_TRIGGER):
-        raise Refused("must be from 1 ms to 24 hours, or '0 seconds' for no pause")
-    return seconds
-
-
-def duration_text(seconds: float) -> str:
-    """The shortest spelling that `trigger_seconds` reads back."""
-    if seconds and seconds < 1:
-        return f"{seconds * 1000:.12g} ms"
-    return f"{seconds:.15g} seconds"
+def transform(text: str) -> str:
+    """`module:function`, or a SELECT from `rows`."""
+    stripped = text.strip()
+    if not (_FUNCTION.fullmatch(stripped) or _SELECT.match(stripped)):
+        raise Refused("must be module:function, or SQL: SELECT … FROM rows")
+    return stripped
 
 
 def log_level(text: str) -> str:

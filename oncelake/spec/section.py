@@ -69,6 +69,12 @@ class Section:
             lines.setdefault(key, line)
             self.nodes.setdefault(key, value)
 
+    @property
+    def given(self) -> bool:
+        """Whether anything of it is, in the file or by the environment."""
+        begin = f"{self.name}."
+        return bool(self.nodes) or any(key.startswith(begin) for key in self.page.overrides)
+
     def dotted(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
 
@@ -80,8 +86,10 @@ class Section:
         parsed = self._parsed(leaf, parse, fallback)
         return leaf.respelled(parsed) if leaf else parsed
 
-    def parsed(self, key: str, parse: Callable[[str], T], fallback: T) -> T:
-        return self._parsed(self._present(key, required=False), parse, fallback)
+    def parsed(
+        self, key: str, parse: Callable[[str], T], fallback: T, *, required: bool = False
+    ) -> T:
+        return self._parsed(self._present(key, required), parse, fallback)
 
     def count(self, key: str, most: int) -> int | None:
         """A whole number from 1 to `most`."""

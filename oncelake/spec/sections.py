@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from oncelake.spec import avro, catalogs, refusals, scalars
-from oncelake.spec.document import Leaf, is_null
+from oncelake.spec.document import Leaf
 from oncelake.spec.files import read_text
-from oncelake.spec.keys import LISTS, nearest
 from oncelake.spec.partitioning import fit, partition
 from oncelake.spec.problems import Refused
 from oncelake.spec.secrets import shown
 from oncelake.spec.section import Section
 from oncelake.spec.values import (
+    SIDE_TABLES,
     CatalogSpec,
     DecodeSpec,
     LimitsSpec,
@@ -61,15 +61,24 @@ def table(section: Section, columns: Columns | None) -> TableSpec:
     name = section.text("name", scalars.table_name, required=True)
     spec = TableSpec(
         name=name,
-        quarantine=section.text("quarantine", scalars.table_name),
+        **{side: section.text(side, scalars.table_name) for side in SIDE_TABLES},
         partition_by=_partition_by(section, columns),
         properties=_allowed(section, section.settings("properties"), refusals.table_property),
     )
-    if name and spec.quarantine.lower() == name.lower():
-        section.complain("quarantine", "must be another table than table.name")
-    elif name and spec.quarantine.split(".")[0] != spec.catalog:
-        section.complain("quarantine", "must be in the same catalog as table.name")
+    if name:
+        _check_sides(section, spec)
     return spec
+
+
+def _check_sides(section: Section, spec: TableSpec) -> None:
+    taken = {spec.name.lower(): "name"}
+    for side in SIDE_TABLES:
+        table = getattr(spec, side)
+        other = taken.setdefault(table.lower(), side)
+        if other != side:
+            section.complain(side, f"must be another table than table.{other}")
+        elif table.split(".")[0] != spec.catalog:
+            section.complain(side, "must be in the same catalog as table.name")
 
 
 def _partition_by(section: Section, columns: Columns | None) -> tuple[str, ...]:
@@ -88,37 +97,6 @@ def _partition_by(section: Section, columns: Columns | None) -> tuple[str, ...]:
             slots.add(entry.slot)
             entries.append(leaf.respelled(str(entry)))
     return tuple(entries)
-
-
-def versions(top: Section, mode: str, columns: Columns | None) -> tuple[tuple[str, ...], ...]:
-    """The columns of `key` and of `order`: an upsert's, and only an upsert's."""
-    key, order = (_columns(top, name, columns) for name in LISTS)
-    node = top.nodes.get("key")
-    if mode == "upsert" and (node is None or is_null(node) or not node.value):
-        top.complain("mode", "upsert needs key: the columns that tell one row from another")
-    if mode != "upsert":
-        for name, given in zip(LISTS, (key, order), strict=True):
-            if given:
-                top.complain(name, f"is for mode: upsert, and this is {mode}")
-    return key, order
-
-
-def _columns(top: Section, name: str, columns: Columns | None) -> tuple[str, ...]:
-    """Fields of the schema whose values can be compared, each named once."""
-    found: list[str] = []
-    fields = {n: kind for n, kind in (columns or {}).items() if n not in avro.ADDED_COLUMNS}
-    for leaf in top.texts(name, alone=True):
-        if columns is not None and leaf.text not in fields:
-            near = nearest(leaf.text, fields)
-            hint = f"did you mean '{near}'?" if near else f"it has {', '.join(fields)}"
-            top.page.report(leaf, f"{leaf.shown[:120]!r} is no field of the schema; {hint}")
-        elif fields.get(leaf.text) == "nested":
-            top.page.report(leaf, f"{leaf.shown!r} holds more than one value: name a simple field")
-        elif leaf.text in found:
-            top.page.report(leaf, f"{leaf.shown!r} is named twice")
-        else:
-            found.append(leaf.text)
-    return tuple(found)
 
 
 def limits(section: Section) -> LimitsSpec:

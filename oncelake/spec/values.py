@@ -10,7 +10,8 @@ from oncelake.spec.secrets import Secret, guarded, shown
 
 DEFAULT_TRIGGER_SECONDS = 30.0
 DEFAULT_LOG_LEVEL = "WARN"
-QUARANTINE_SUFFIX = "_quarantine"
+DEFAULT_SKEW_SECONDS = 300.0
+SIDE_TABLES = ("quarantine", "late", "tombstones")
 
 
 class Settings(Mapping[str, str]):
@@ -80,21 +81,49 @@ class DecodeSpec(_Guarded):
 
 @dataclass(frozen=True, slots=True)
 class TableSpec(_Guarded):
-    """`catalog.namespace.table`; `partition_by` as in SQL's PARTITIONED BY."""
+    """`catalog.namespace.table`; `partition_by` as in SQL's PARTITIONED BY.
+
+    Its side tables have its name with `_quarantine`, `_late` and `_tombstones` after it, unless
+    they are given others.
+    """
 
     name: str
     quarantine: str = ""
+    late: str = ""
+    tombstones: str = ""
     partition_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
-        if not self.quarantine:
-            object.__setattr__(self, "quarantine", _suffixed(self.name, QUARANTINE_SUFFIX))
+        for side in SIDE_TABLES:
+            if not getattr(self, side):
+                object.__setattr__(self, side, _suffixed(self.name, f"_{side}"))
         _Guarded.__post_init__(self)
 
     @property
     def catalog(self) -> str:
         return self.name.split(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkSpec(_Guarded):
+    """Rows whose `column` is more than `delay` behind the newest are late, and kept or dropped.
+
+    One that is more than `skew` ahead of its own Kafka timestamp is quarantined.
+    """
+
+    column: str
+    delay_seconds: float
+    skew_seconds: float = DEFAULT_SKEW_SECONDS
+    late: str = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonSpec(_Guarded):
+    """A key is looked for only among rows whose `column` is at most so far from its own."""
+
+    column: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +154,7 @@ class SparkSpec(_Guarded):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSpec(_Guarded):
-    """Everything a run needs to know, checked."""
+    """Everything a run needs to know, checked. `folder` is where it was read."""
 
     name: str
     source: SourceSpec
@@ -134,12 +163,27 @@ class PipelineSpec(_Guarded):
     mode: str = "append"
     key: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    deletes: str = "none"
+    horizon: HorizonSpec | None = None
+    watermark: WatermarkSpec | None = None
+    transform: str = ""
     trigger_seconds: float = DEFAULT_TRIGGER_SECONDS
     limits: LimitsSpec = LimitsSpec()
     checkpoint: str
     catalog: CatalogSpec
     spark: SparkSpec = field(default_factory=SparkSpec)
     log_level: str = DEFAULT_LOG_LEVEL
+    folder: Path = field(default=Path(), repr=False, compare=False)
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """The side tables that it has, by what became of their rows."""
+        names = {"quarantined": self.table.quarantine}
+        if self.watermark is not None and self.watermark.late == "keep":
+            names["late"] = self.table.late
+        if self.deletes == "tombstone":
+            names["deleted"] = self.table.tombstones
+        return names
 
 
 def _suffixed(name: str, suffix: str) -> str:

@@ -13,7 +13,7 @@ from oncelake.errors import Unaccounted
 from oncelake.lake import LakeTable, Staged
 from oncelake.model import Counts, Span, TopicPartition
 from oncelake.sinks.append import AppendSink
-from oncelake.sinks.intake import Shape
+from oncelake.sinks.intake import Aside, Due, Shape
 
 TP = TopicPartition("t", 0)
 _numbers = itertools.count(1)
@@ -37,7 +37,7 @@ class Leaky(LakeTable):
 
 
 class Site:
-    def __init__(self, spark: SparkSession, reason: str | None = "reason",
+    def __init__(self, spark: SparkSession, judged: bool = True,
                  leaky: bool = False) -> None:  # fmt: skip
         name = f"demo.sink.t{next(_numbers)}"
         lake.create_table(spark, name, "offset bigint", (), {})
@@ -45,10 +45,13 @@ class Site:
         self.main, self.bad = Watched(spark, name), Watched(spark, f"{name}_bad")
         bad = Leaky(spark, f"{name}_bad") if leaky else self.bad
         columns = F.col("offset"), F.col("reason")
-        self.sink = AppendSink(Shape(columns[:1], reason, columns), self.main, bad)
+        aside = Aside("quarantined", F.isnotnull("reason"), columns, bad)
+        self.judged = judged
+        self.sink = AppendSink(Shape(columns[:1], (aside,) if judged else ()), self.main)
 
     def stage(self, rows: DataFrame, offsets: int) -> Counts:
-        return self.sink.stage(rows, {TP: Span(0, offsets)}).counts
+        due = Due(rows, one_an_offset=self.judged)
+        return self.sink.stage(due, {TP: Span(0, offsets)}).counts
 
 
 @pytest.fixture
@@ -81,7 +84,7 @@ def test_a_batch_of_bad_rows_alone(spark: SparkSession, site: Site) -> None:
     assert site.stage(_rows(spark, every_bad=1), 100) == Counts(read=100, quarantined=100)
 
 
-def test_a_topic_with_holes_is_counted_on_the_way_from_the_first_one_on(
+def test_after_a_batch_with_holes_rows_are_counted_on_the_way(
     spark: SparkSession, site: Site
 ) -> None:
     for _ in range(3):
@@ -101,7 +104,7 @@ def test_an_empty_batch_of_holes(spark: SparkSession, site: Site) -> None:
 
 
 def test_a_users_rows_need_not_be_one_an_offset(spark: SparkSession) -> None:
-    site = Site(spark, reason=None)
+    site = Site(spark, judged=False)
     rows = _rows(spark)
     for due, count in ((rows, 100), (rows.union(rows), 200), (rows.filter("offset < 7"), 7)):
         assert site.stage(due, 100) == Counts(read=count, written=count)
@@ -110,5 +113,7 @@ def test_a_users_rows_need_not_be_one_an_offset(spark: SparkSession) -> None:
 
 def test_rows_that_end_nowhere_are_refused(spark: SparkSession) -> None:
     site = Site(spark, leaky=True)
-    with pytest.raises(Unaccounted, match=r"100 rows were read from t\[0\] \[0, 100\), but 90 "):
+    with pytest.raises(
+        Unaccounted, match=r"100 rows were read from t\[0\] \[0, 100\), but written 90 "
+    ):
         site.stage(_rows(spark, every_bad=10), 100)

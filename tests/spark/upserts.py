@@ -16,7 +16,7 @@ from oncelake.ledger import Placement
 from oncelake.model import Origin, Ranges, Span, TopicPartition
 from oncelake.planner import local_rows
 from oncelake.rules import Versions
-from oncelake.sinks.intake import Shape
+from oncelake.sinks.intake import Aside, Due, Shape
 from oncelake.sinks.upsert import UpsertSink
 
 PARTITIONS = 2
@@ -63,9 +63,9 @@ class Upserts:
         )
         names = (column.split()[0] for column in COLUMNS.split(", "))
         columns = tuple(each.alias(name) for each, name in zip(given, names, strict=True))
-        shape = Shape(columns, "reason", columns)
-        self.sink = UpsertSink(shape, Versions(("id",), ("version",)), main, bad)
-        self.committer = Committer("p", main, {bad.name: bad}, self.on_step)
+        shape = Shape(columns, (Aside("quarantined", F.isnotnull("reason"), columns, bad),))
+        self.sink = UpsertSink(shape, Versions(("id",), ("version",)), main)
+        self.committer = Committer("p", main, {"quarantined": bad}, self.on_step)
         starts = {TopicPartition("t", number): 0 for number in range(PARTITIONS)}
         self.committer.claim(ORIGIN, starts)
         self.committer.finish()
@@ -84,7 +84,7 @@ class Upserts:
         return self.write([len(events) for events in self.topic])
 
     def _stage(self, placement: Placement) -> Staging:
-        return self.sink.stage(self._rows(placement.todo), placement)
+        return self.sink.stage(Due(self._rows(placement.todo)), placement)
 
     def _rows(self, ranges: Ranges) -> DataFrame:
         rows = [

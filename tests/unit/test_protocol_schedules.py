@@ -75,7 +75,7 @@ class Driver:
             self.move = None
 
     def start(self) -> None:
-        committer = Committer("p", self.main, {"side": self.side}, self.on_step)
+        committer = Committer("p", self.main, {"quarantined": self.side}, self.on_step)
         committer.claim(ORIGIN, {TopicPartition("t", p): 0 for p in range(PARTITIONS)})
         committer.finish()
         self.committer = committer
@@ -135,7 +135,7 @@ def stage(placement: Placement) -> Staging:
     bad = tuple(row for row in rows if row[1] % BAD_EVERY == 0)
     counts = Counts(read=len(rows), written=len(good), quarantined=len(bad))
     side = Staged((MemoryFile(bad),)) if bad else Staged()
-    return Staging(Staged((MemoryFile(good),)), counts, {"side": side})
+    return Staging(Staged((MemoryFile(good),)), counts, {"quarantined": side})
 
 
 def stage_based(placement: Placement) -> Staging:

@@ -1,0 +1,93 @@
+"""oncelake sql: plain SQL in a session that has the spec's catalog."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from oncelake.cli import Verbs
+from oncelake.errors import TerminalError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SHOWN = 100
+"""How many rows are printed for a person; for a program all are."""
+
+
+def add(verbs: Verbs) -> None:
+    verb = verbs.add_parser(
+        "sql",
+        help="ask the tables in plain SQL",
+        description="Runs one query, or, where none is given, each that is typed, up to its ';'.",
+    )
+    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
+    verb.add_argument("query", nargs="?", help="e.g. 'SELECT count(*) FROM demo.news.articles_raw'")
+    verb.add_argument("--json", action="store_true", help="one JSON object a row")
+    verb.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from oncelake.session import open_session
+    from oncelake.spec import read_spec
+
+    spec = read_spec(args.spec, os.environ).spec
+    asked = [args.query] if args.query else statements(_lines(sys.stdin))
+    spark = open_session(spec)
+    try:
+        for statement in asked:
+            _answer(spark, statement, args.json, alone=bool(args.query))
+    finally:
+        spark.stop()
+    return 0
+
+
+def statements(lines: Iterable[str]) -> Iterator[str]:
+    """What stands before each ';' at a line's end; the last needs none."""
+    held: list[str] = []
+    for line in lines:
+        held.append(line)
+        if line.rstrip().endswith(";"):
+            yield "\n".join(held).rstrip().rstrip(";")
+            held = []
+    if "".join(held).strip():
+        yield "\n".join(held)
+
+
+def _lines(source: TextIO) -> Iterator[str]:
+    if source.isatty():
+        print("SQL, each up to its ';'; Ctrl+D ends", file=sys.stderr)
+    for line in source:
+        yield line.rstrip("\n")
+
+
+def _answer(spark: SparkSession, statement: str, as_json: bool, alone: bool) -> None:
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = spark.sql(statement)
+        if as_json:
+            for text in rows.toJSON().collect():
+                print(text)
+        else:
+            _show(rows)
+    except PySparkException as error:
+        reason = str(error).split("\n\n")[0].strip()
+        if alone:
+            raise TerminalError(f"the query failed: {reason}") from error
+        print(json.dumps({"error": reason}) if as_json else f"error: {reason}", file=sys.stderr)
+
+
+def _show(rows: DataFrame) -> None:
+    if not rows.columns:
+        return
+    found = rows.limit(SHOWN + 1).collect()
+    print(rows.limit(SHOWN)._show_string(SHOWN, truncate=60), end="")  # type: ignore[operator]
+    print(
+        f"more than {SHOWN} rows: --json gives all" if len(found) > SHOWN else f"{len(found)} rows"
+    )
