@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -53,6 +54,8 @@ def open_session(spec: PipelineSpec) -> SparkSession:
         **_java_options(spec.spark.settings),
     }
     _make_embedded_folders(spec.catalog)
+    # PySpark logs the stack, as JSON, of every error in SQL that we are about to tell in words.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName(f"oncelake {spec.name}")
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -77,7 +77,7 @@ def _answer(spark: SparkSession, statement: str, as_json: bool, alone: bool) -> 
         else:
             _show(rows)
     except PySparkException as error:
-        reason = str(error).split("\n\n")[0].strip()
+        reason = str(error).strip().splitlines()[0].rstrip(";")
         if alone:
             raise TerminalError(f"the query failed: {reason}") from error
         print(json.dumps({"error": reason}) if as_json else f"error: {reason}", file=sys.stderr)
