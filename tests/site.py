@@ -67,7 +67,8 @@ class Site:
 
     @classmethod
     def make(cls, kafka: LocalKafka, folder: Path, max_offsets: int = 1000,
-             upsert: bool = False) -> Site:  # fmt: skip
+             upsert: bool = False, more: str = "") -> Site:  # fmt: skip
+        """`more` are further lines of its spec."""
         number = next(_numbers)
         site = cls(folder, kafka.bootstrap, f"faults.{number}", f"faults{number}", upsert)
         create_topic(site.bootstrap, site.topic, partitions=3)
@@ -79,7 +80,7 @@ class Site:
             catalog=site.catalog,
             max_offsets=max_offsets,
         )
-        site.spec.write_text(text + (UPSERT if upsert else ""))
+        site.spec.write_text(text + (UPSERT if upsert else "") + more)
         return site
 
     @property

@@ -94,6 +94,10 @@ class LakeTable:
         table = self._spark.read.format("iceberg").option("versionAsOf", snapshot)
         return table.load(self.name)
 
+    def empty_at(self, snapshot: int) -> bool:
+        """Whether it had no row then, also none that is gone since."""
+        return str(self._table.snapshot(snapshot).summary().get("total-records")) == "0"
+
     def require_bounds(self, column: str) -> None:
         """Refuse a table whose files do not tell the greatest value of a column."""
         require_bounds(self._jvm, self._table, self.name, column)

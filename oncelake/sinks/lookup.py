@@ -54,6 +54,8 @@ class Lookup:
 
     def find(self, newest: DataFrame, snapshot: int, days: Collection[int | None]) -> Found:
         """`newest` has each key once, with its rank; `days` are those of its rows, since 1970."""
+        if self._main.empty_at(snapshot):
+            return Found({}, 0, sorted(self._deleted(newest)))
         there = self.there(snapshot, days)
         newer = self._rank_of(newest) > self._rank_there(there)
         by_tombstone = newest[RANK][TOMBSTONE] if self._tombstones else F.lit(False)
@@ -80,7 +82,7 @@ class Lookup:
             return set()
         self._tombstones.refresh()
         head = self._tombstones.head()
-        if head is None:
+        if head is None or self._tombstones.empty_at(head):
             return set()
         there = self._tombstones.at(head)
         older = self._rank_of(newest) < self._rank_there(there)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from oncelake.commit import Staging
@@ -28,7 +28,7 @@ from oncelake.sinks.append import describe
 from oncelake.sinks.intake import Due, Intake, Shape
 from oncelake.sinks.lookup import EVENT, RANK, Found, Horizon, Lookup, day_of
 
-VERSIONS = "versions"
+NEWEST = "newest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class UpsertSink:
         """Write files and vectors for what is due, and know of each row what became of it."""
         assert placement.base is not None, "the claim's commit gave the table a snapshot"
         census = self._intake.census(due)
-        newest = self._newest(self._intake.good(census.rows())).persist()
+        ranked = self._ranked(self._intake.good(census.rows())).persist()
         try:
-            totals = self._totals(newest)
+            totals = self._totals(ranked)
             rest = self._intake.rest(due, totals.versions, census.seen())
-            found = self._lookup.find(newest, placement.base, totals.days)
-            winners = self._winners(due, newest, found, one_each=totals.versions == totals.keys)
+            found = self._lookup.find(ranked.filter(NEWEST), placement.base, totals.days)
+            winners = self._winners(due, ranked, found, totals)
             main = self._main.stage(self._rows(winners))
             deleted = self._stage_tombstones(winners, totals.tombstones)
         finally:
-            newest.unpersist()
+            ranked.unpersist()
         # Somebody else may have put a key into the table twice: then both rows give way to one.
         updated = min(found.replaced - found.to_tombstones, main.rows)
         counts = replace(
@@ -90,30 +90,31 @@ class UpsertSink:
         sides = {**rest.sides, **({"deleted": deleted} if deleted.rows else {})}
         return Staging(Staged(main.files, vectors, placement.base), counts, sides)
 
-    def _newest(self, good: DataFrame) -> DataFrame:
-        """The newest rank of each key, and how many versions of it there are."""
+    def _ranked(self, good: DataFrame) -> DataFrame:
+        """Each version's key and rank, and whether it is the newest of its key."""
         key = [self._key(name).alias(name) for name in self._versions.key]
         order = [self._order(number) for number in range(len(self._versions.order))]
         rank = self._versions.rank(order, F.col("partition"), F.col("offset"), self._told())
         slim = good.select(*key, rank.alias(RANK))
-        newest = F.max(RANK).alias(RANK), F.count("*").alias(VERSIONS)
         # Kept for a moment, it is not put together into fewer tasks by Spark: 200 by default.
         tasks = good.sparkSession.sparkContext.defaultParallelism
-        by_key = slim.repartition(tasks, *self._versions.key)
-        return by_key.groupBy(*self._versions.key).agg(*newest)
+        versions = Window.partitionBy(*self._versions.key).orderBy(F.desc(RANK))
+        number = F.row_number().over(versions)
+        return slim.repartition(tasks, *self._versions.key).withColumn(NEWEST, number == 1)
 
-    def _totals(self, newest: DataFrame) -> _Totals:
+    def _totals(self, ranked: DataFrame) -> _Totals:
         """What the batch holds. It is this that reads it."""
-        no_day, no_tombstone = F.lit(None).cast("bigint"), F.lit(False)
-        day = day_of(F.col(RANK)[EVENT]) if self._lookup.horizon else no_day
+        newest, none = F.col(NEWEST), F.lit(None).cast("bigint")
+        day = day_of(F.col(RANK)[EVENT]) if self._lookup.horizon else none
+        tombstone = F.col(RANK)[TOMBSTONE] if self._tombstones else F.lit(False)
         sums = (
+            F.count_if(newest),
             F.count("*"),
-            F.coalesce(F.sum(VERSIONS), F.lit(0)),
-            F.count_if(F.col(RANK)[TOMBSTONE] if self._tombstones else no_tombstone),
-            F.collect_set(day),
-            F.count_if(day.isNull()),
+            F.count_if(newest & tombstone),
+            F.collect_set(F.when(newest, day)),
+            F.count_if(newest & day.isNull()),
         )
-        keys, versions, tombstones, days, dateless = newest.agg(*sums).collect()[0]
+        keys, versions, tombstones, days, dateless = ranked.agg(*sums).collect()[0]
         return _Totals(keys, versions, tombstones, (*days, None) if dateless else tuple(days))
 
     def _key(self, name: str) -> Column:
@@ -136,14 +137,18 @@ class UpsertSink:
             told[EVENT] = F.coalesce(event, F.col("timestamp")) if self._tombstones else event
         return told
 
-    def _winners(self, due: Due, newest: DataFrame, found: Found,
-                 one_each: bool) -> DataFrame:  # fmt: skip
+    def _winners(self, due: Due, ranked: DataFrame, found: Found, totals: _Totals) -> DataFrame:
         """The rows that win: each key's newest, unless the table has a newer one."""
         good = self._intake.good(due.rows())
         place = ["partition", "offset"]
-        if not one_each:
-            chosen = newest.select(*(F.col(RANK)[name].alias(name) for name in place))
-            good = good.join(F.broadcast(chosen), place, "left_semi")
+        losers = totals.versions - totals.keys
+        if losers:
+            # Whichever are fewer are sent to every task.
+            fewer = ~F.col(NEWEST) if losers < totals.keys else F.col(NEWEST)
+            named = (F.col(RANK)[name].alias(name) for name in place)
+            told_apart = F.broadcast(ranked.filter(fewer).select(*named))
+            how = "left_anti" if losers < totals.keys else "left_semi"
+            good = good.join(told_apart, place, how)
         if found.stale:
             stale = local_rows(due.read.sparkSession, found.stale, "partition int, offset bigint")
             good = good.join(F.broadcast(stale), place, "left_anti")

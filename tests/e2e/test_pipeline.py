@@ -11,8 +11,10 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 from oncelake import lake, source
+from oncelake.errors import TerminalError
 from oncelake.events import Event
 from oncelake.local.kafka import LocalKafka
+from oncelake.samples import articles
 from oncelake.spec import LimitsSpec, read_spec
 from tests.site import Site
 
@@ -159,3 +161,14 @@ def test_stamped_offsets_are_read_again_where_the_batch_has_others(
     site.run_here(spark)
     assert asked
     site.assert_exactly_once(spark)
+
+
+def test_a_transform_that_fails_names_the_batch(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    more = "transform: SELECT *, 1 / (unix_micros(published_at) - {}) AS x FROM rows\n"
+    site = Site.make(kafka, tmp_path, more=more.format(articles.BASE_MICROS))
+    site.produce(100)
+    with pytest.raises(TerminalError, match=r"batch 0 \(faults\.\d+\[0\] \[0, \d+\), .*DIVIDE_BY"):
+        site.run_here(spark)
+    assert spark.table(site.table).count() == 0

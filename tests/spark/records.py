@@ -53,6 +53,7 @@ catalog: {{type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: warehouse}}
 KAFKA = "topic string, partition int, offset bigint, micros bigint, key string, value string"
 HEADERS = "array<struct<key: string, value: binary>>"
 _parsed = fastavro.parse_schema(SCHEMA)
+UNTITLED = "untitled"
 _numbers = itertools.count(1)
 
 
@@ -64,7 +65,7 @@ class Record(NamedTuple):
     at: float | None = 0
     sent: float = 0
     kind: str = "article"
-    title: str = "t"
+    title: str = UNTITLED
 
     @property
     def value(self) -> bytes | None:
@@ -82,11 +83,19 @@ class Record(NamedTuple):
 Place = tuple[int, int]
 
 
+class Article(NamedTuple):
+    """A row of the main table; its time in minutes."""
+
+    place: Place
+    title: str
+    at: float | None
+
+
 @dataclass
 class Tables:
-    """What the tables hold: each article's place by its id, and the places of the others."""
+    """What the tables hold: each article by its id, and the places of the others."""
 
-    main: dict[str, Place] = field(default_factory=dict)
+    main: dict[str, Article] = field(default_factory=dict)
     quarantined: set[Place] = field(default_factory=set)
     late: set[Place] = field(default_factory=set)
     deleted: set[Place] = field(default_factory=set)
@@ -124,7 +133,9 @@ class Records:
 
     def send(self, *records: Record) -> None:
         for record in records:
-            self.topic[record.partition].append(record)
+            here = self.topic[record.partition]
+            title = f"{record.partition}-{len(here)}" if record.title == UNTITLED else record.title
+            here.append(record._replace(title=title))
 
     def write(self, ends: Sequence[int] | None = None) -> Outcome:
         """One batch from the beginning to `ends`; what the table has of it is left out."""
@@ -172,7 +183,7 @@ class Records:
         for each in (main, *rows.values()):
             assert len({_place(row) for row in each}) == len(each), "a record twice"
         sides = {fate: {_place(row) for row in each} for fate, each in rows.items()}
-        return Tables({row["id"]: _place(row) for row in main}, **sides)
+        return Tables({row["id"]: _article(row) for row in main}, **sides)
 
     def _read(self, name: str) -> list[dict[str, Any]]:
         catalog = SqlCatalog("demo", uri=f"sqlite:///{self._warehouse}/catalog.db")
@@ -211,7 +222,10 @@ class Records:
             if delay is not None and times:
                 reached = max(times) - delay
                 watermark = reached if watermark is None else max(watermark, reached)
-        made.main = {key: place for key, (_, _, place, gone) in newest.items() if not gone}
+        for key, (_, _, place, gone) in newest.items():
+            if not gone:
+                record = self.topic[place[0]][place[1]]
+                made.main[key] = Article(place, record.title, record.at)
         return made
 
 
@@ -224,6 +238,12 @@ def _is_bad(record: Record, timed: bool, skew: float) -> bool:
 def _time(record: Record) -> float:
     assert record.at is not None
     return record.at
+
+
+def _article(row: Mapping[str, Any]) -> Article:
+    time = row["published_at"]
+    at = None if time is None else (round(time.timestamp() * 1_000_000) - NOON) / MINUTE
+    return Article(_place(row), row["title"], at)
 
 
 def _place(row: Mapping[str, Any]) -> Place:

@@ -54,7 +54,8 @@ def _titles(records: Records) -> list[str]:
 
 def _send(records: Records) -> None:
     records.send(
-        Record(0, "a"), Record(0, "ad"), Record(1, "b"), Record(1, "x", kind="corrupt"),
+        Record(0, "a", title="t"), Record(0, "ad"), Record(1, "b", title="t"),
+        Record(1, "x", kind="corrupt"),
     )  # fmt: skip
 
 
@@ -88,7 +89,7 @@ def test_the_rules_come_after_it(make: Made) -> None:
     assert (counts.written, counts.quarantined, counts.filtered) == (2, 2, 0)
     bad = records.spark.table(f"{records.table}_quarantine")
     rows = {row["reason"][:3]: row for row in bad.collect()}
-    assert rows["key"]["value"] == Record(0, "a").value
+    assert rows["key"]["value"] == Record(0, "a", title="t").value
     assert records.audit().verdict == "clean"
 
 
@@ -97,7 +98,10 @@ def test_it_makes_columns_of_its_own(make: Made) -> None:
     records = make(f"transform: {sql}\n")
     _send(records)
     records.write()
-    assert {row["letters"] for row in records.spark.table(records.table).collect()} == {1}
+    assert {row["letters"] for row in records.spark.table(records.table).collect()} == {
+        1,
+        len("0-1"),
+    }
 
 
 def test_tombstones_pass_it_by(make: Made) -> None:
@@ -115,7 +119,7 @@ def test_tombstones_pass_it_by(make: Made) -> None:
 
 def test_its_own_functions_reach_the_workers(make: Made) -> None:
     records = make("transform: newsroom_functions:by_udf\n")
-    records.send(Record(0, "a"))
+    records.send(Record(0, "a", title="t"))
     records.write()
     assert _titles(records) == ["t!"]
 
