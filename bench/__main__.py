@@ -12,14 +12,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import append, memory, results, upsert
+from bench import append, flatness, memory, results, upsert
 from bench.results import Result
 from oncelake.errors import OncelakeError
 from oncelake.meter import console
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "append": lambda chosen: append.run(chosen.rows, chosen.rounds, console()),
-    "upsert": lambda chosen: upsert.run(chosen.rounds, console()),
+    "upsert": lambda chosen: [
+        *upsert.run(chosen.rounds, console()),
+        *flatness.run(chosen.rounds, console()),
+    ],
     "memory": lambda chosen: memory.run(chosen.batches, console()),
 }
 

@@ -22,12 +22,15 @@ from oncelake.model import Counts, Origin, Progress, Span, Stamp, TopicPartition
 from tests.unit.memory_lake import MemoryFile, MemoryTable
 
 PARTITIONS = 3
-BAD_EVERY = 5
+BAD_EVERY, LATE_AFTER = 5, 1
+SIDES = {"quarantined": 0, "late": LATE_AFTER}
+"""The side tables by fate; in each are offsets that leave so much, divided by BAD_EVERY."""
 ORIGIN = Origin("cluster", {"t": "topic-id"})
 POINTS = [(when, step) for step in Step for when in ("before", "after")]
 SCHEDULES = 10_000
 FAULTS = (
     "none", "none", "lose-answer", "fail-cleanly", "slip-in", "slip-in-side", "somebody-else",
+    "crash-between-sides",
 )  # fmt: skip
 
 
@@ -51,7 +54,8 @@ class Driver:
 
     def __init__(self, world: World, number: int) -> None:
         self.world, self.number = world, number
-        self.main, self.side = world.main.another_client(), world.side.another_client()
+        self.main = world.main.another_client()
+        self.sides = {fate: side.another_client() for fate, side in world.sides.items()}
         self.logged = [0] * PARTITIONS
         self.committer: Committer | None = None
         self.move: Move | None = None
@@ -75,7 +79,7 @@ class Driver:
             self.move = None
 
     def start(self) -> None:
-        committer = Committer("p", self.main, {"quarantined": self.side}, self.on_step)
+        committer = Committer("p", self.main, self.sides, self.on_step)
         committer.claim(ORIGIN, {TopicPartition("t", p): 0 for p in range(PARTITIONS)})
         committer.finish()
         self.committer = committer
@@ -88,7 +92,10 @@ class Driver:
         }
         self.main.faults.lose_answer = move.fault == "lose-answer"
         self.main.faults.fail_cleanly = move.fault == "fail-cleanly"
-        table = {"slip-in": self.main, "slip-in-side": self.side}.get(move.fault)
+        first, second = self.sides.values()
+        table = {"slip-in": self.main, "slip-in-side": first}.get(move.fault)
+        if move.fault == "crash-between-sides":
+            second.faults.slip_in = _crash
         if table is not None:
             table.faults.slip_in = lambda: self.world.other(self).play(Move(0, "start"))
         if move.fault == "somebody-else":
@@ -109,9 +116,14 @@ class Driver:
             raise Crash
 
 
+def _crash() -> None:
+    raise Crash
+
+
 class World:
     def __init__(self) -> None:
-        self.main, self.side = MemoryTable("main"), MemoryTable("side")
+        self.main = MemoryTable("main")
+        self.sides = {fate: MemoryTable(fate) for fate in SIDES}
         self.drivers = [Driver(self, 0), Driver(self, 1)]
         self.ends: list[str] = []
 
@@ -129,13 +141,26 @@ class World:
 
 
 def stage(placement: Placement) -> Staging:
-    """Every offset of the ranges is a row; every fifth one is bad."""
+    """Every offset of the ranges is a row; of five one is bad and one is late."""
     rows = [(tp.partition, o) for tp, s in placement.todo.items() for o in range(s.start, s.end)]
-    good = tuple(row for row in rows if row[1] % BAD_EVERY)
-    bad = tuple(row for row in rows if row[1] % BAD_EVERY == 0)
-    counts = Counts(read=len(rows), written=len(good), quarantined=len(bad))
-    side = Staged((MemoryFile(bad),)) if bad else Staged()
-    return Staging(Staged((MemoryFile(good),)), counts, {"quarantined": side})
+    good = tuple(row for row in rows if _is_good(row))
+    aside = {fate: tuple(row for row in rows if _is(fate, row)) for fate in SIDES}
+    by_fate = {fate: len(held) for fate, held in aside.items()}
+    counts = Counts(read=len(rows), written=len(good), **by_fate)
+    sides = {
+        fate: Staged((MemoryFile(held),)) if held else Staged() for fate, held in aside.items()
+    }
+    newest = max(offset for _, offset in rows)
+    watermark = max(newest, placement.watermark or 0)
+    return Staging(Staged((MemoryFile(good),)), counts, sides, watermark)
+
+
+def _is(fate: str, row: tuple[int, int]) -> bool:
+    return row[1] % BAD_EVERY == SIDES[fate]
+
+
+def _is_good(row: tuple[int, int]) -> bool:
+    return not any(_is(fate, row) for fate in SIDES)
 
 
 def stage_based(placement: Placement) -> Staging:
@@ -151,16 +176,19 @@ def check(world: World) -> None:
     if progress is None:
         return
     dealt = {(p, o) for p, end in enumerate(world.positions()) for o in range(end)}
-    main, side = world.main.shared.current.rows, world.side.shared.current.rows
-    assert sorted(main) == sorted(row for row in dealt if row[1] % BAD_EVERY), "lost or doubled"
-    pending = {
-        tuple(row)
-        for p in progress.pending
-        if p.sequence > _followed(world)
-        for f in world.side.files_from_text(p.files)
-        for row in f.rows
-    }
-    assert sorted((*side, *pending)) == sorted(row for row in dealt if row[1] % BAD_EVERY == 0)
+    main = world.main.shared.current.rows
+    assert sorted(main) == sorted(row for row in dealt if _is_good(row)), "lost or doubled"
+    for fate, side in world.sides.items():
+        pending = {
+            tuple(row)
+            for p in progress.pending
+            if p.fate == fate and p.sequence > _followed(side)
+            for f in side.files_from_text(p.files)
+            for row in f.rows
+        }
+        held = (*side.shared.current.rows, *pending)
+        assert sorted(held) == sorted(row for row in dealt if _is(fate, row)), fate
+    assert progress.watermark == max((offset for _, offset in dealt), default=None)
     assert progress.totals.read == len(dealt)
     assert progress.totals.balanced
     chain = [_link(a.stamp) for a in world.main.shared.current.history if a.stamp]
@@ -175,10 +203,10 @@ def _link(stamp: str) -> tuple[int, str, str]:
     return read.sequence, read.previous, read.digest
 
 
-def _followed(world: World) -> int:
+def _followed(side: MemoryTable) -> int:
     from oncelake.follow import _followed as followed
 
-    return followed(world.side.shared.current.properties, "oncelake.followed.p")
+    return followed(side.shared.current.properties, "oncelake.followed.p")
 
 
 points = st.one_of(st.none(), st.sampled_from(POINTS))
@@ -233,7 +261,7 @@ def heal(world: World) -> None:
     assert survivor.logged == world.positions()
     progress = world.progress()
     assert progress is not None
-    assert all(p.sequence <= _followed(world) for p in progress.pending)
+    assert all(p.sequence <= _followed(world.sides[p.fate]) for p in progress.pending)
 
 
 @pytest.mark.parametrize("based", [False, True])
@@ -254,6 +282,18 @@ def test_two_drivers_that_finish_the_same_pending_files_publish_them_once() -> N
     world.drivers[0].play(Move(0, "start"))
     world.drivers[0].play(Move(0, "write", (5, 5, 5), fault="slip-in-side"))
     check(world)
+
+
+def test_a_run_that_dies_between_two_sides_leaves_the_second_to_the_next() -> None:
+    world = World()
+    world.drivers[0].play(Move(0, "start"))
+    world.drivers[0].play(Move(0, "write", (5, 5, 5), fault="crash-between-sides"))
+    assert world.ends == ["Crash"]
+    first, second = (side.shared.current.rows for side in world.sides.values())
+    assert first
+    assert not second
+    check(world)
+    heal(world)
 
 
 def test_a_zombie_is_fenced_when_it_would_only_skip() -> None:
