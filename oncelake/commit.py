@@ -42,13 +42,15 @@ BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0)
 class Staging:
     """A batch's staged files, for main and for side tables by fate, and its counts.
 
-    `watermark` is that of the batch after it.
+    `watermark` is that of the batch after it. `read_to`: the snapshot that was read, where the
+    source is a table.
     """
 
     main: Staged
     counts: Counts
     sides: Mapping[str, Staged]
     watermark: int | None = None
+    read_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +76,19 @@ class _Draft:
 
 
 class Committer:
-    """The protocol for one run of one pipeline on one main table and its side tables."""
+    """The protocol for one run of one pipeline on one main table and its side tables.
+
+    `rebuild`: a pipeline whose progress was deleted begins again (see `ledger.look`).
+    """
 
     def __init__(self, pipeline: str, main: LakeTable, sides: Mapping[str, LakeTable],
-                 on_step: OnStep = lambda when, step: None) -> None:  # fmt: skip
+                 on_step: OnStep = lambda when, step: None,
+                 rebuild: bool = False) -> None:  # fmt: skip
         self._pipeline = pipeline
         self._main = main
         self._sides = sides
         self._on_step = on_step
+        self._rebuild = rebuild
         self._generation = 0
         self._followed = 0
 
@@ -93,7 +100,7 @@ class Committer:
         """Step 1: from here on this run, and no older one, may write."""
         with self._step(Step.CLAIM):
             for pause in (*BACK_OFF_SECONDS, None):
-                view = ledger.look(self._main, self._pipeline)
+                view = ledger.look(self._main, self._pipeline, self._rebuild)
                 ledger.refuse_same_topic_twice(self._main, self._pipeline, origin)
                 attempt = str(uuid.uuid4())
                 stamp, progress = ledger.claim(view, self._pipeline, origin, starts, attempt)
@@ -137,7 +144,12 @@ class Committer:
             staging = stage(placement)
         progress, attempt = _claimed(view), str(uuid.uuid4())
         stamp = ledger.batch_stamp(
-            progress, placement.todo, staging.counts, attempt, watermark=staging.watermark
+            progress,
+            placement.todo,
+            staging.counts,
+            attempt,
+            watermark=staging.watermark,
+            read_to=staging.read_to,
         )
         return _Draft(staging, stamp, progress.after(stamp, self._pending(staging, stamp)))
 
@@ -179,7 +191,7 @@ class Committer:
     def _look_up(self, view: ledger.View, attempt: str) -> tuple[bool, ledger.View]:
         for pause in (*BACK_OFF_SECONDS, None):
             try:
-                now = ledger.look(self._main, self._pipeline)
+                now = ledger.look(self._main, self._pipeline, self._rebuild)
                 return ledger.has_landed(self._main, view, attempt), now
             except TransientError as error:
                 if pause is None:

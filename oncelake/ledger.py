@@ -66,16 +66,29 @@ def progress_key(pipeline: str) -> str:
     return PROGRESS_PREFIX + pipeline
 
 
-def look(table: LakeTable, pipeline: str) -> View:
-    """Read progress afresh, and refuse a table whose history contradicts it."""
+def look(table: LakeTable, pipeline: str, rebuild: bool = False) -> View:
+    """Read progress afresh, and refuse a table whose history contradicts it.
+
+    `rebuild`: lost progress is taken for none. For pipelines that write what is there already a
+    second time without a change; generations, sequence and the chain of stamps then begin anew.
+    """
     table.refresh()
     text = table.properties().get(progress_key(pipeline))
     progress = None if text is None else Progress.from_text(text)
-    if progress is None:
-        _refuse_lost_progress(table, pipeline)
-    else:
+    if progress is not None:
         _refuse_rollback(table, progress)
+    elif not rebuild:
+        _refuse_lost_progress(table, pipeline)
     return View(progress, text, table.head())
+
+
+def pipelines(table: LakeTable) -> tuple[Progress, ...]:
+    """How far each pipeline has filled a table, as it was last refreshed: for its readers."""
+    texts = (t for key, t in sorted(table.properties().items()) if key.startswith(PROGRESS_PREFIX))
+    found = tuple(Progress.from_text(text) for text in texts)
+    for progress in found:
+        _refuse_rollback(table, progress)
+    return found
 
 
 def claim(view: View, pipeline: str, origin: Origin, starts: Mapping[TopicPartition, int],
@@ -86,7 +99,7 @@ def claim(view: View, pipeline: str, origin: Origin, starts: Mapping[TopicPartit
         origin=origin,
         positions={tp: Span(start, start) for tp, start in starts.items()},
     )
-    _refuse_changed_source(base.origin, origin)
+    refuse_changed_source(base.origin, origin)
     stamp = Stamp(
         kind="claim",
         pipeline=pipeline,
@@ -131,8 +144,8 @@ def refuse_same_topic_twice(table: LakeTable, pipeline: str, origin: Origin) -> 
             )
 
 
-def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str,
-                watermark: int | None = None) -> Stamp:  # fmt: skip
+def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str, *,
+                watermark: int | None = None, read_to: int | None = None) -> Stamp:  # fmt: skip
     return Stamp(
         kind="batch",
         pipeline=progress.pipeline,
@@ -144,6 +157,7 @@ def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str,
         counts=counts,
         previous=progress.digest,
         watermark=watermark,
+        read_to=read_to,
     )
 
 
@@ -219,7 +233,7 @@ def _refuse_rollback(table: LakeTable, progress: Progress) -> None:
         )
 
 
-def _refuse_changed_source(known: Origin, live: Origin) -> None:
+def refuse_changed_source(known: Origin, live: Origin) -> None:
     if known.cluster_id != live.cluster_id:
         raise SourceChanged(
             f"the table was filled from Kafka cluster {known.cluster_id}, and this is cluster "

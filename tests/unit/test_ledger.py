@@ -17,6 +17,7 @@ from oncelake.ledger import (
     claim,
     guard,
     look,
+    pipelines,
     place,
     progress_key,
     refuse_same_topic_twice,
@@ -143,6 +144,29 @@ def test_stamped_snapshots_without_progress_are_refused() -> None:
     _, stamp = _one_batch()
     with pytest.raises(TableUnfit, match=r"oncelake\.progress\.p is gone"):
         look(_table(None, stamp), "p")
+
+
+def test_a_pipeline_that_may_be_rebuilt_takes_lost_progress_for_none() -> None:
+    _, stamp = _one_batch()
+    view = look(_table(None, stamp), "p", rebuild=True)
+    assert (view.progress, view.text, view.head) == (None, None, 1)
+
+
+def test_a_reader_sees_how_far_each_pipeline_has_come_and_no_rolled_back_table() -> None:
+    progress, stamp = _one_batch()
+    table = _table(progress, stamp)
+    table.refresh()
+    assert pipelines(table) == (progress,)
+    table.ancestors = lambda: iter(())  # type: ignore[method-assign]
+    with pytest.raises(RolledBack, match=r"t\[0\] \[0, 5\)"):
+        pipelines(table)
+
+
+def test_a_batch_of_a_table_says_which_snapshot_was_read() -> None:
+    stamp = batch_stamp(at(0), {P0: Span(0, 5)}, Counts(5, 5), "attempt-1", read_to=42)
+    assert Stamp.from_text(stamp.to_text()).read_to == 42
+    later = batch_stamp(at(0).after(stamp), {P0: Span(5, 6)}, Counts(1, 1), "attempt-2")
+    assert at(0).after(stamp).after(later).read_to == 42
 
 
 def test_the_same_topic_under_another_pipelines_name_is_refused() -> None:
