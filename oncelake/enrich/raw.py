@@ -1,0 +1,87 @@
+"""The raw table as a source: one snapshot of it, and the offsets that it is filled with up to it.
+
+Rows of the raw table come and go by other hands too (a later version replaces an earlier one,
+compaction moves them to other files), but with each the progress of its pipeline says in the same
+commit which offsets the table is done with. Rows and progress of one snapshot therefore fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from oncelake import ledger
+from oncelake.enrich.schema import ARTICLE, COORDINATES, lacking
+from oncelake.errors import TableUnfit
+from oncelake.lake import LakeTable
+from oncelake.model import Origin, Progress, Ranges, Span, non_empty
+
+TOPIC = "kafka_topic"
+
+
+@dataclass(frozen=True, slots=True)
+class RawArticles:
+    """The raw table at one snapshot; `positions` are the offsets of which it has all rows."""
+
+    table: str
+    snapshot: int
+    origin: Origin
+    positions: Ranges
+
+    def due(self, progress: Progress | None) -> Ranges:
+        """What a reader that stands at `progress` has not read yet."""
+        if progress is None:
+            return non_empty(self.positions)
+        # A partition that was added since begins at 0, and not where the raw table first met it:
+        # to the reader there is nothing before that either.
+        return non_empty(
+            {tp: Span(progress.next_offset(tp), span.end) for tp, span in self.positions.items()}
+        )
+
+    def rows(self, spark: SparkSession, ranges: Ranges) -> DataFrame:
+        """The rows of these offsets. Files without any are not read: Iceberg knows their bounds.
+
+        Where several topics were written to the table, and it does not say of a row which one it
+        came from, rows of another one may be among them. They change nothing.
+        """
+        table = spark.read.format("iceberg").option("versionAsOf", self.snapshot).load(self.table)
+        problems = [*lacking(table.schema, {**ARTICLE, **COORDINATES})]
+        if problems:
+            raise TableUnfit(
+                f"{self.table} is no table of articles: {', '.join(problems)}. Set RAW_TABLE to "
+                "the table that stream_write_raw.py writes"
+            )
+        return table.filter(_within(ranges, topic_known=TOPIC in table.columns))
+
+
+def look(table: LakeTable) -> RawArticles:
+    """The raw table as it is now: snapshot and progress by one and the same reading."""
+    table.refresh()
+    snapshot = table.head()
+    filled = [progress for progress in ledger.pipelines(table) if progress.positions]
+    if snapshot is None or not filled:
+        raise TableUnfit(
+            f"{table.name} was not filled by a pipeline of oncelake: no property "
+            f"{ledger.progress_key('…')} says which offsets it holds. Write it by "
+            "`oncelake run`, or set RAW_TABLE to a table that was"
+        )
+    clusters = sorted({progress.origin.cluster_id for progress in filled})
+    if len(clusters) > 1:
+        raise TableUnfit(
+            f"{table.name} is filled from the Kafka clusters {', '.join(clusters)}: an offset does "
+            "not tell which of them a row is from. Give each cluster a raw table of its own"
+        )
+    topic_ids = {name: number for p in filled for name, number in p.origin.topic_ids.items()}
+    positions = {tp: span for progress in filled for tp, span in progress.positions.items()}
+    return RawArticles(table.name, snapshot, Origin(clusters[0], topic_ids), positions)
+
+
+def _within(ranges: Ranges, topic_known: bool) -> Column:
+    keep = F.lit(False)
+    for tp, span in ranges.items():
+        partition, offset = F.col("kafka_partition"), F.col("kafka_offset")
+        here = (partition == tp.partition) & (offset >= span.start) & (offset < span.end)
+        keep |= here & (F.col(TOPIC) == tp.topic) if topic_known else here
+    return keep
