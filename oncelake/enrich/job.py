@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from oncelake import lake, ledger, pipeline
+from oncelake import lake, layout, ledger
 from oncelake.commit import Committer, OnStep
 from oncelake.enrich import function, raw
 from oncelake.enrich.merge import Merge
@@ -118,7 +118,7 @@ def _progress(main: LakeTable, articles: raw.RawArticles) -> Progress | None:
 
 def _enriched_table(spark: SparkSession, name: str) -> LakeTable:
     # Without partitions: each run adds articles of about one time, by which files are then told.
-    properties = {**pipeline.TABLE_PROPERTIES, **pipeline.MODE_PROPERTIES["upsert"]}
+    properties = {**layout.TABLE_PROPERTIES, **layout.MODE_PROPERTIES["upsert"]}
     lake.create_table(spark, name, in_sql(ENRICHED), (), properties)
     table = LakeTable(spark, name)
     table.require_vectors()

@@ -22,7 +22,7 @@ from oncelake.model import Origin, Progress, Ranges, Span, TopicPartition
 from oncelake.planner import local_rows
 from oncelake.rules import Versions
 from oncelake.sinks.append import AppendSink
-from oncelake.sinks.intake import Shape
+from oncelake.sinks.intake import Due, Shape
 from oncelake.sinks.upsert import UpsertSink
 
 PARTITIONS = 2
@@ -179,10 +179,9 @@ class Newsdesk:
             "partition", "offset", F.struct(*names).alias("record")
         )
         if self.mode == "append":
-            return AppendSink(shape, table, None).stage(rows, placement.todo)
-        # No row is bad here: nothing goes to the table in the place of quarantine.
-        sink = UpsertSink(shape, Versions(("id",), ("published_at",)), table, table)
-        return sink.stage(rows, placement)
+            return AppendSink(shape, table).stage(Due(rows), placement.todo)
+        sink = UpsertSink(shape, Versions(("id",), ("published_at",)), table)
+        return sink.stage(Due(rows), placement)
 
     def _rows(self, ranges: Ranges) -> DataFrame:
         rows = [
