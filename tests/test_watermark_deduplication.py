@@ -54,6 +54,7 @@ def test_rows_behind_the_watermark_are_kept_in_the_late_table(make: Make, mode: 
     assert set(records.held().main) == {"a", "b", "c", "f"}
 
 
+@pytest.mark.faults
 def test_late_rows_say_what_they_were_behind(make: Make, spark: SparkSession) -> None:
     records = make(TWO_HOURS)
     records.send(_at(300))
@@ -64,6 +65,7 @@ def test_late_rows_say_what_they_were_behind(make: Make, spark: SparkSession) ->
     assert row["w"] == NOON + 180 * MINUTE
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("mode", ["", UPSERT], ids=["append", "upsert"])
 def test_late_rows_are_dropped_by_choice_and_counted(make: Make, mode: str) -> None:
     records = make(DROPPED + mode)
@@ -113,6 +115,7 @@ def test_a_batch_that_comes_again_is_judged_as_before(make: Make) -> None:
     _assert_as_expected(records)
 
 
+@pytest.mark.faults
 def test_the_watermark_never_goes_back(make: Make) -> None:
     records = make(TWO_HOURS)
     marks = []
@@ -157,6 +160,7 @@ def zone(spark: SparkSession) -> Iterator[Callable[[str], None]]:
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("name", ["America/New_York", "Pacific/Kiritimati"])
 def test_time_zones_and_their_summer_time_play_no_part(
     make: Make, zone: Callable[[str], None], name: str
@@ -193,7 +197,7 @@ batches_of = st.lists(st.tuples(records_of, st.booleans()), min_size=1, max_size
 @pytest.mark.faults
 @pytest.mark.parametrize("deletes", ["", "deletes: tombstone\n"], ids=["kept", "deleted"])
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(batches=batches_of)
 def test_any_sequence_is_as_the_oracle_says(

@@ -21,6 +21,7 @@ def versions(spark: SparkSession) -> Newsdesk:
     return Newsdesk(spark, "append")
 
 
+@pytest.mark.faults
 def test_another_function_and_deleted_progress_enrich_all_anew(
     versions: Newsdesk, warehouse: Path
 ) -> None:
@@ -64,6 +65,7 @@ def breaking(articles: DataFrame) -> DataFrame:
     return letters(articles).withColumn("sentiment_score", score("title"))
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("function", "says"),
     [
@@ -144,6 +146,7 @@ def test_keywords_are_the_most_frequent_long_words_then_by_the_alphabet(
     assert _enriched(spark, None, None)["keywords"] == []
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("text", ["mango ", "MANGO ", "Mango. ", "x Mango ", "M&", "\n", ". "])
 def test_a_strange_article_does_not_break_it(spark: SparkSession, text: str) -> None:
     row = _enriched(spark, None, text, times=100_000)

@@ -42,6 +42,7 @@ def _run(site: Site, desk: Newsdesk, *words: str) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.faults
 def test_the_script_merges_once_and_says_so(site: Site, spark: SparkSession) -> None:
     (site.folder / "warehouse").mkdir()
     site.use_catalog(spark)

@@ -29,6 +29,7 @@ def versions(spark: SparkSession) -> Newsdesk:
     return Newsdesk(spark, "append")
 
 
+@pytest.mark.faults
 def test_runs_leave_of_each_article_the_newest(desk: Newsdesk, warehouse: Path) -> None:
     desk.send(Sent(0, "a", 1), Sent(0, "a", 3, "Third"), Sent(1, "a", 2, "Second"), Sent(1, "b", 1))
     assert desk.run().counts.inserted == 2
@@ -53,6 +54,7 @@ def test_what_became_of_each_row_is_counted(versions: Newsdesk, warehouse: Path)
     versions.assert_as_wanted(warehouse)
 
 
+@pytest.mark.faults
 def test_twice_is_once(versions: Newsdesk, warehouse: Path) -> None:
     versions.send(Sent(0, "a", 1), Sent(1, "b", 1))
     versions.run()
@@ -64,6 +66,7 @@ def test_twice_is_once(versions: Newsdesk, warehouse: Path) -> None:
     assert (versions.digest(warehouse), versions.snapshots(versions.enriched)) == before
 
 
+@pytest.mark.faults
 def test_the_same_message_again_is_no_version(versions: Newsdesk, warehouse: Path) -> None:
     versions.send(Sent(0, "a", 1), Sent(0, "b", None))
     versions.run()
@@ -73,6 +76,7 @@ def test_the_same_message_again_is_no_version(versions: Newsdesk, warehouse: Pat
     assert versions.digest(warehouse) == before
 
 
+@pytest.mark.faults
 def test_of_equal_times_the_one_further_on_in_kafka_stays(desk: Newsdesk, warehouse: Path) -> None:
     """As in the raw table; and so that it does not matter in how many runs they were read."""
     desk.send(Sent(1, "a", 5, "Second partition"), Sent(0, "b", 5, "First partition"))
@@ -86,6 +90,7 @@ def test_of_equal_times_the_one_further_on_in_kafka_stays(desk: Newsdesk, wareho
     assert desk.digest(warehouse) == before
 
 
+@pytest.mark.faults
 def test_progress_names_the_snapshot_and_the_offsets(versions: Newsdesk) -> None:
     versions.send(Sent(0, "a", 1), Sent(0, "b", 1))
     result = versions.run()
@@ -94,6 +99,7 @@ def test_progress_names_the_snapshot_and_the_offsets(versions: Newsdesk) -> None
     assert non_empty(versions.progress().positions) == result.ranges
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     "maintained", [Newsdesk.compact, Newsdesk.expire], ids=lambda f: f.__name__
 )
@@ -114,6 +120,7 @@ def test_a_raw_table_compacted_or_expired_between_runs(
     assert desk.digest(warehouse) == before
 
 
+@pytest.mark.faults
 def test_deleted_progress_changes_nothing(desk: Newsdesk, warehouse: Path) -> None:
     desk.send(Sent(0, "a", 1), Sent(1, "b", 1), Sent(1, "c", None))
     desk.run()
@@ -134,6 +141,7 @@ class Killed(BaseException):
     """Nothing after it runs."""
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("step", [Step.CLAIM, Step.STAGE, Step.PUBLISH])
 def test_killed_and_run_again(versions: Newsdesk, warehouse: Path, step: Step) -> None:
     def die(when: str, at: Step) -> None:
@@ -149,6 +157,7 @@ def test_killed_and_run_again(versions: Newsdesk, warehouse: Path, step: Step) -
     versions.assert_as_wanted(warehouse)
 
 
+@pytest.mark.faults
 def test_of_two_runs_at_once_one_is_fenced(versions: Newsdesk, warehouse: Path) -> None:
     def overtake(when: str, step: Step) -> None:
         if (when, step) == ("before", Step.PUBLISH):
@@ -160,6 +169,7 @@ def test_of_two_runs_at_once_one_is_fenced(versions: Newsdesk, warehouse: Path) 
     versions.assert_as_wanted(warehouse)
 
 
+@pytest.mark.faults
 def test_an_enriched_table_compacted_while_a_run_writes(
     versions: Newsdesk, warehouse: Path
 ) -> None:
@@ -178,6 +188,7 @@ def test_an_enriched_table_compacted_while_a_run_writes(
     versions.assert_as_wanted(warehouse)
 
 
+@pytest.mark.faults
 def test_an_article_that_somebody_else_doubled_is_one_again(
     versions: Newsdesk, warehouse: Path
 ) -> None:
@@ -202,6 +213,7 @@ def test_a_raw_table_of_somebody_else_is_refused(versions: Newsdesk) -> None:
         versions.run()
 
 
+@pytest.mark.faults
 def test_a_table_of_other_columns_is_refused(versions: Newsdesk) -> None:
     versions.send(Sent(0, "a", 1))
     versions.spark.sql(
@@ -212,6 +224,7 @@ def test_a_table_of_other_columns_is_refused(versions: Newsdesk) -> None:
         versions.run()
 
 
+@pytest.mark.faults
 def test_a_raw_table_of_a_recreated_topic_is_refused_until_it_is_read_anew(
     versions: Newsdesk, warehouse: Path
 ) -> None:
@@ -242,7 +255,7 @@ between = st.sampled_from(["nothing", "compact", "expire", "forget", "compact en
 @pytest.mark.faults
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 @settings(
-    max_examples=6,
+    max_examples=3,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a try takes seconds: no shrinking
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

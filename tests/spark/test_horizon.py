@@ -45,6 +45,7 @@ def test_within_it_the_latest_version_survives(records: Records, spark: SparkSes
     assert records.audit().verdict == "clean"
 
 
+@pytest.mark.faults
 def test_beyond_it_a_key_may_stand_twice_and_the_audit_says_why(
     records: Records, spark: SparkSession
 ) -> None:
@@ -57,6 +58,7 @@ def test_beyond_it_a_key_may_stand_twice_and_the_audit_says_why(
     assert (report.verdict, [f.kind for f in report.findings]) == ("explained", ["key-twice"])
 
 
+@pytest.mark.faults
 def test_a_session_elsewhere_looks_into_the_same_days(
     records: Records, spark: SparkSession
 ) -> None:
@@ -72,6 +74,7 @@ def test_a_session_elsewhere_looks_into_the_same_days(
         spark.conf.set("spark.sql.session.timeZone", zone or "UTC")
 
 
+@pytest.mark.faults
 def test_rows_without_a_time_meet_their_like(records: Records) -> None:
     records.send(Record(0, "a", at=None))
     records.write()
@@ -79,6 +82,7 @@ def test_rows_without_a_time_meet_their_like(records: Records) -> None:
     assert records.write().counts.updated == 1
 
 
+@pytest.mark.faults
 def test_only_files_near_by_are_read(records: Records, spark: SparkSession) -> None:
     for day in (0, 10, 20, 30):
         records.send(_article(f"d{day}", day))

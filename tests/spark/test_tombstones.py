@@ -38,6 +38,7 @@ def _assert_as_expected(records: Records) -> None:
     assert report.verdict == "clean", report.findings
 
 
+@pytest.mark.faults
 def test_a_tombstone_takes_its_row_away(records: Records) -> None:
     records.send(_article("a", 1), _article("b", 1))
     records.write()
@@ -64,6 +65,7 @@ def test_an_older_version_does_not_bring_the_row_back_and_a_newer_one_does(
     _assert_as_expected(records)
 
 
+@pytest.mark.faults
 def test_a_tombstone_of_a_key_that_is_not_there_is_remembered(records: Records) -> None:
     records.send(_gone("a", 10))
     counts = records.write().counts
@@ -80,6 +82,7 @@ def test_a_tombstone_without_a_key_is_quarantined(records: Records) -> None:
     _assert_as_expected(records)
 
 
+@pytest.mark.faults
 def test_many_deleted_and_many_again(records: Records) -> None:
     names = [f"n{number}" for number in range(40)]
     records.send(*(_article(name, 1, number % 2) for number, name in enumerate(names)))

@@ -93,6 +93,7 @@ def test_the_rules_come_after_it(make: Made) -> None:
     assert records.audit().verdict == "clean"
 
 
+@pytest.mark.faults
 def test_it_makes_columns_of_its_own(make: Made) -> None:
     sql = "SELECT id, length(title) AS letters, published_at, kafka FROM rows"
     records = make(f"transform: {sql}\n")
@@ -104,6 +105,7 @@ def test_it_makes_columns_of_its_own(make: Made) -> None:
     }
 
 
+@pytest.mark.faults
 def test_tombstones_pass_it_by(make: Made) -> None:
     records = make(
         "mode: upsert\nkey: id\norder: published_at\ndeletes: tombstone\n"
@@ -117,6 +119,7 @@ def test_tombstones_pass_it_by(make: Made) -> None:
     assert records.audit().verdict == "clean"
 
 
+@pytest.mark.faults
 def test_its_own_functions_reach_the_workers(make: Made) -> None:
     records = make("transform: newsroom_functions:by_udf\n")
     records.send(Record(0, "a", title="t"))
