@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from bench import append, flatness, memory, results, upsert
 from bench.results import Result
-from oncelake.errors import OncelakeError
+from oncelake.errors import exit_code_of
 from oncelake.meter import console
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
@@ -33,14 +33,11 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if chosen.only is None:
         return max(_in_a_process(name, arguments) for name in BENCHMARKS)
-    try:
-        found = BENCHMARKS[chosen.only](chosen)
-    except OncelakeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
+    return exit_code_of(lambda: _run(chosen))
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    found = BENCHMARKS[chosen.only](chosen)
     results.save(found)
     out = console()
     out.print(results.table({result.name: result.to_json() for result in found}))

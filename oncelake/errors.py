@@ -22,6 +22,8 @@ Each class carries the exit code of the command that ends with it.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import ClassVar
 
 
@@ -106,3 +108,15 @@ EXIT_CODES: dict[int, str] = {
     11: "a batch's counts do not add up",
     130: "stopped at once by a second Ctrl+C",
 }
+
+
+def exit_code_of(command: Callable[[], int]) -> int:
+    """Run a command of a person's: an error of ours is a line and its exit code, no stack."""
+    try:
+        return command()
+    except OncelakeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130

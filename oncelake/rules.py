@@ -14,6 +14,8 @@ from oncelake.decode import REASON, RECORD, TextCheck
 
 LATE, WATERMARK, TOMBSTONE = "late", "watermark", "tombstone"
 MICROS = 1_000_000
+EARLIEST = -(2**63)
+"""The first time that Spark knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class EventTime:
 
     def following(self, watermark: int | None, newest: int | None) -> int | None:
         """The watermark of the next batch, once rows as new as `newest` were written."""
-        marks = (watermark, None if newest is None else newest - self.delay)
+        marks = (watermark, None if newest is None else max(newest - self.delay, EARLIEST))
         return max((mark for mark in marks if mark is not None), default=None)
 
 

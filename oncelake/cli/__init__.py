@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from oncelake.errors import EXIT_CODES, OncelakeError
+from oncelake.errors import EXIT_CODES, exit_code_of
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -34,12 +33,4 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
-    try:
-        code: int = args.handler(args)
-    except OncelakeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    return code
+    return exit_code_of(lambda: args.handler(args))

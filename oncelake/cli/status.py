@@ -67,3 +67,7 @@ def _show(status: Status) -> None:
             f"latest versions: {totals.inserted - totals.removed:,} rows; duplicate rate "
             f"{100 * totals.duplicate_rate:.2f} %"
         )
+    if status.watermark is not None:
+        console.print(
+            f"watermark {status.watermark:%Y-%m-%d %H:%M:%S} UTC: what is earlier is late"
+        )

@@ -17,7 +17,7 @@ from oncelake.commit import Committer, OnStep
 from oncelake.enrich import function, raw
 from oncelake.enrich.merge import Merge
 from oncelake.enrich.schema import ENRICHED, in_sql, lacking
-from oncelake.errors import EXIT_CODES, OncelakeError, SourceChanged, SpecError, TableUnfit
+from oncelake.errors import EXIT_CODES, SourceChanged, SpecError, TableUnfit, exit_code_of
 from oncelake.lake import LakeTable
 from oncelake.model import Counts, Json, Progress, Ranges, spans_to_json
 from oncelake.session import open_session
@@ -156,15 +156,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     words.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = words.parse_args(argv)
-    try:
-        result = _run_in_session(Settings.of(os.environ))
-    except OncelakeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    print(json.dumps(result.to_json()) if args.json else result.to_text())
+    return exit_code_of(lambda: _told(args.json))
+
+
+def _told(as_json: bool) -> int:
+    result = _run_in_session(Settings.of(os.environ))
+    print(json.dumps(result.to_json()) if as_json else result.to_text())
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,6 +13,8 @@ from oncelake import ledger
 from oncelake.lake import LakeTable
 from oncelake.model import Progress, Ranges, Span, TopicPartition
 from oncelake.spec import PipelineSpec
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,17 @@ class Status:
     def lag(self) -> int:
         return sum(p.lag for p in self.partitions)
 
+    @property
+    def watermark(self) -> str | None:
+        """Rows of an earlier time are late now; None where there is no watermark yet."""
+        micros = self.progress.watermark if self.progress else None
+        if micros is None:
+            return None
+        try:
+            return f"{EPOCH + timedelta(microseconds=micros):%Y-%m-%d %H:%M:%S} UTC"
+        except OverflowError:  # a time that Spark can hold, and Python cannot
+            return f"{micros} microseconds from 1970"
+
     def to_json(self) -> Mapping[str, Any]:
         progress = self.progress
         return {
@@ -47,6 +61,7 @@ class Status:
             "batches": progress and progress.batches,
             "totals": progress and progress.totals.to_json(),
             "duplicate_rate": progress and round(progress.totals.duplicate_rate, 6),
+            "watermark": self.watermark,
             "pending": progress and sum(p.rows for p in progress.pending),
             "lag": self.lag,
             "partitions": [
