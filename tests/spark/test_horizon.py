@@ -66,10 +66,11 @@ def test_a_session_elsewhere_looks_into_the_same_days(
     try:
         for name in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
             spark.conf.set("spark.sql.session.timeZone", name)
-            records.send(_article(name, 0))
+            # At eight in the morning in UTC, when both zones are on another day than at noon.
+            records.send(_article(name, 3 - 4 / 24))
             records.write()
-            records.send(_article(name, 3))
-            assert records.write().counts.updated == 1
+            records.send(_article(name, 0 - 4 / 24))
+            assert records.write().counts.superseded == 1
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone or "UTC")
 
