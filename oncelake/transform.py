@@ -7,7 +7,6 @@ one row. It must be deterministic: a batch is read more than once.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from oncelake.decode import REASON, RECORD
 from oncelake.errors import SpecError
+from oncelake.functions import function_at
 
 Transform = Callable[[DataFrame], DataFrame]
 VIEW = "rows"
@@ -27,19 +27,13 @@ PLACE = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 def load(spark: SparkSession, text: str, folder: Path) -> Transform:
     """`module:function`, looked for in the spec's folder too, or SQL."""
-    if " " in text or "\n" in text:
+    if len(text.split()) > 1:
         return _sql(text)
-    module, _, name = text.partition(":")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise SpecError(
-            f"transform: {text} cannot be loaded: {error}. Put {module}.py into {folder} or on "
-            "PYTHONPATH"
-        ) from error
-    _send_along(spark, sys.modules[module].__file__, folder)
+    put_it = f"Put its file into {folder}, or its folder on PYTHONPATH"
+    function = function_at(text, "transform: ", put_it)
+    _send_along(spark, sys.modules[text.partition(":")[0]].__file__, folder)
     return _checked(text, function)
 
 

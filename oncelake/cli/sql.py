@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from rich.box import ASCII2
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
 from oncelake.cli import Verbs
+from oncelake.cli.audit import console
 from oncelake.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -86,8 +92,13 @@ def _answer(spark: SparkSession, statement: str, as_json: bool, alone: bool) -> 
 def _show(rows: DataFrame) -> None:
     if not rows.columns:
         return
-    found = rows.limit(SHOWN + 1).collect()
-    print(rows.limit(SHOWN)._show_string(SHOWN, truncate=60), end="")  # type: ignore[operator]
-    print(
-        f"more than {SHOWN} rows: --json gives all" if len(found) > SHOWN else f"{len(found)} rows"
-    )
+    # As text, in the session's zone: Python would show times in this machine's.
+    numbered = rows.toDF(*(f"c{number}" for number in range(len(rows.columns))))
+    texts = [numbered[name].cast("string") for name in numbered.columns]
+    found = numbered.select(*texts).limit(SHOWN + 1).collect()
+    table = Table(*(escape(name) for name in rows.columns), box=ASCII2)
+    for row in found[:SHOWN]:
+        table.add_row(*(Text("NULL" if value is None else value) for value in row))
+    console().print(table)
+    more = f"more than {SHOWN} rows: --json gives all"
+    print(more if len(found) > SHOWN else f"{len(found)} row{'s' * (len(found) != 1)}")

@@ -40,11 +40,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(found.to_json()))
     else:
-        _show(found)
+        show(found)
     return 0
 
 
-def _show(status: Status) -> None:
+def show(status: Status) -> None:
     console = Console()
     if status.progress is None:
         console.print(f"{status.table}: no run has claimed it yet")
@@ -68,6 +68,4 @@ def _show(status: Status) -> None:
             f"{100 * totals.duplicate_rate:.2f} %"
         )
     if status.watermark is not None:
-        console.print(
-            f"watermark {status.watermark:%Y-%m-%d %H:%M:%S} UTC: what is earlier is late"
-        )
+        console.print(f"watermark {status.watermark}: what is earlier is late")

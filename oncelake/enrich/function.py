@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
 from oncelake.enrich.schema import ARTICLE, CONTENT, FOUND_OUT, in_sql, lacking
-from oncelake.errors import SpecError, TerminalError
+from oncelake.errors import TerminalError
+from oncelake.functions import function_at
 
 Enrich = Callable[[DataFrame], DataFrame]
 DEFAULT = "oncelake.enrich.default:enrich"
@@ -63,15 +63,4 @@ class Enricher:
 
 def load(name: str) -> Enricher:
     """The function at `module:function`."""
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise SpecError(f"ENRICH={name} is no function's address: write module:function")
-    try:
-        function = getattr(importlib.import_module(module), attribute, None)
-    except ImportError as error:
-        raise SpecError(
-            f"ENRICH={name} cannot be imported: {error}. Put the folder it is in on PYTHONPATH"
-        ) from error
-    if not callable(function):
-        raise SpecError(f"ENRICH={name}: module {module} has no function {attribute}")
-    return Enricher(name, function)
+    return Enricher(name, function_at(name, "ENRICH=", "Put the folder it is in on PYTHONPATH"))

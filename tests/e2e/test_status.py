@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from oncelake.cli import main
+from oncelake.cli.status import show
 from oncelake.errors import TableMissing
 from oncelake.local.kafka import LocalKafka
 from oncelake.ops.status import Status, status
@@ -40,6 +42,20 @@ def test_status_says_what_is_done_and_how_far_behind(site: Site, spark: SparkSes
     assert facts["totals"]["read"] == 1000
     assert sum(p["next"] for p in facts["partitions"]) == 1000
     assert sum(p["topic_high"] for p in facts["partitions"]) == 1300
+
+
+def test_status_shows_late_rows_and_the_watermark(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = "watermark: {column: published_at, delay: 2 hours}\n"
+    site = Site.make(kafka, tmp_path, max_offsets=500, upsert=True, more=mark)
+    site.produce(1000)
+    site.run_here(spark)
+    found = _status(site, spark)
+    assert found.to_json()["totals"]["late"] > 0
+    assert re.fullmatch(r"2026-01-\d\d \d\d:\d\d:\d\d UTC", found.to_json()["watermark"])
+    show(found)
+    assert f"watermark {found.watermark}: what is earlier is late" in capsys.readouterr().out
 
 
 def test_status_of_a_table_that_no_run_has_made_says_what_to_type(

@@ -140,8 +140,8 @@ def test_one_that_makes_rows_is_refused(make: Made) -> None:
     [
         ("newsroom_functions:breaks", "no such thing"),
         ("newsroom_functions:nothing", "gave a NoneType"),
-        ("newsroom_functions:missing", "cannot be loaded"),
-        ("no_such_module:f", "cannot be loaded"),
+        ("newsroom_functions:missing", "has no function missing"),
+        ("no_such_module:f", "cannot be imported: .*Put its file into"),
         ("SELECT id FROM rows", "kafka"),
         ("SELECT id, nonsense, kafka FROM rows", "nonsense"),
         ("SELECT id, 1 AS kafka FROM rows", "kafka"),

@@ -7,207 +7,19 @@ checkpoint, crashes between any two steps, or is overtaken at any step by the ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from oncelake.commit import Committer, Staging, Step
-from oncelake.errors import Fenced, Gap, TransientError
-from oncelake.lake import Staged
-from oncelake.ledger import Placement, progress_key
-from oncelake.model import Counts, Origin, Progress, Span, Stamp, TopicPartition
-from tests.unit.memory_lake import MemoryFile, MemoryTable
+from oncelake.commit import Step
+from tests.unit.protocol_world import PARTITIONS, Move, World, check, heal
 
-PARTITIONS = 3
-BAD_EVERY, LATE_AFTER = 5, 1
-SIDES = {"quarantined": 0, "late": LATE_AFTER}
-"""The side tables by fate; in each are offsets that leave so much, divided by BAD_EVERY."""
-ORIGIN = Origin("cluster", {"t": "topic-id"})
 POINTS = [(when, step) for step in Step for when in ("before", "after")]
-SCHEDULES = 10_000
 FAULTS = (
     "none", "none", "lose-answer", "fail-cleanly", "slip-in", "slip-in-side", "somebody-else",
     "crash-between-sides",
 )  # fmt: skip
-
-
-class Crash(BaseException):
-    """kill -9: nothing after it runs."""
-
-
-@dataclass(frozen=True)
-class Move:
-    driver: int
-    kind: str
-    sizes: tuple[int, ...] = ()
-    crash_at: tuple[str, Step] | None = None
-    overtaken_at: tuple[str, Step] | None = None
-    fault: str = "none"
-    based: bool = False
-
-
-class Driver:
-    """A run of the pipeline: its committer, and Spark's idea of where it stands."""
-
-    def __init__(self, world: World, number: int) -> None:
-        self.world, self.number = world, number
-        self.main = world.main.another_client()
-        self.sides = {fate: side.another_client() for fate, side in world.sides.items()}
-        self.logged = [0] * PARTITIONS
-        self.committer: Committer | None = None
-        self.move: Move | None = None
-
-    def play(self, move: Move) -> None:
-        self.move = move
-        try:
-            if move.kind == "start":
-                self.start()
-            elif move.kind == "lose-checkpoint":
-                self.logged = self.world.positions()
-                self.committer = None
-            elif move.kind == "restore-checkpoint":
-                self.logged = [max(0, p - 7) for p in self.logged]
-            elif self.committer is not None:
-                self.write(move)
-        except (Crash, Fenced, Gap, TransientError) as end:
-            self.world.ends.append(type(end).__name__)
-            self.committer = None
-        finally:
-            self.move = None
-
-    def start(self) -> None:
-        committer = Committer("p", self.main, self.sides, self.on_step)
-        committer.claim(ORIGIN, {TopicPartition("t", p): 0 for p in range(PARTITIONS)})
-        committer.finish()
-        self.committer = committer
-
-    def write(self, move: Move) -> None:
-        ends = [start + size for start, size in zip(self.logged, move.sizes, strict=True)]
-        ranges = {
-            TopicPartition("t", p): Span(start, end)
-            for p, (start, end) in enumerate(zip(self.logged, ends, strict=True))
-        }
-        self.main.faults.lose_answer = move.fault == "lose-answer"
-        self.main.faults.fail_cleanly = move.fault == "fail-cleanly"
-        first, second = self.sides.values()
-        table = {"slip-in": self.main, "slip-in-side": first}.get(move.fault)
-        if move.fault == "crash-between-sides":
-            second.faults.slip_in = _crash
-        if table is not None:
-            table.faults.slip_in = lambda: self.world.other(self).play(Move(0, "start"))
-        if move.fault == "somebody-else":
-            self.main.faults.slip_in = self.main.shared.commit_of_somebody_else
-        assert self.committer is not None
-        self.committer.commit(ranges, stage_based if move.based else stage)
-        self.logged = ends
-
-    def on_step(self, when: str, step: Step) -> None:
-        move = self.move
-        if move is None:
-            return
-        if move.overtaken_at == (when, step):
-            other = self.world.other(self)
-            other.play(Move(0, "start"))
-            other.play(Move(0, "write", sizes=(2,) * PARTITIONS))
-        if move.crash_at == (when, step):
-            raise Crash
-
-
-def _crash() -> None:
-    raise Crash
-
-
-class World:
-    def __init__(self) -> None:
-        self.main = MemoryTable("main")
-        self.sides = {fate: MemoryTable(fate) for fate in SIDES}
-        self.drivers = [Driver(self, 0), Driver(self, 1)]
-        self.ends: list[str] = []
-
-    def other(self, driver: Driver) -> Driver:
-        return self.drivers[1 - driver.number]
-
-    def progress(self) -> Progress | None:
-        text = self.main.shared.current.properties.get(progress_key("p"))
-        return None if text is None else Progress.from_text(text)
-
-    def positions(self) -> list[int]:
-        progress = self.progress()
-        at = progress.next_offset if progress else lambda tp: 0
-        return [at(TopicPartition("t", p)) for p in range(PARTITIONS)]
-
-
-def stage(placement: Placement) -> Staging:
-    """Every offset of the ranges is a row; of five one is bad and one is late."""
-    rows = [(tp.partition, o) for tp, s in placement.todo.items() for o in range(s.start, s.end)]
-    good = tuple(row for row in rows if _is_good(row))
-    aside = {fate: tuple(row for row in rows if _is(fate, row)) for fate in SIDES}
-    by_fate = {fate: len(held) for fate, held in aside.items()}
-    counts = Counts(read=len(rows), written=len(good), **by_fate)
-    sides = {
-        fate: Staged((MemoryFile(held),)) if held else Staged() for fate, held in aside.items()
-    }
-    newest = max(offset for _, offset in rows)
-    watermark = max(newest, placement.watermark or 0)
-    return Staging(Staged((MemoryFile(good),)), counts, sides, watermark)
-
-
-def _is(fate: str, row: tuple[int, int]) -> bool:
-    return row[1] % BAD_EVERY == SIDES[fate]
-
-
-def _is_good(row: tuple[int, int]) -> bool:
-    return not any(_is(fate, row) for fate in SIDES)
-
-
-def stage_based(placement: Placement) -> Staging:
-    """The same, for one snapshot only: as an upsert, which names rows of files by position."""
-    staging = stage(placement)
-    assert placement.base is not None
-    return replace(staging, main=replace(staging.main, base=placement.base))
-
-
-def check(world: World) -> None:
-    """The laws, from the tables alone."""
-    progress = world.progress()
-    if progress is None:
-        return
-    dealt = {(p, o) for p, end in enumerate(world.positions()) for o in range(end)}
-    main = world.main.shared.current.rows
-    assert sorted(main) == sorted(row for row in dealt if _is_good(row)), "lost or doubled"
-    for fate, side in world.sides.items():
-        pending = {
-            tuple(row)
-            for p in progress.pending
-            if p.fate == fate and p.sequence > _followed(side)
-            for f in side.files_from_text(p.files)
-            for row in f.rows
-        }
-        held = (*side.shared.current.rows, *pending)
-        assert sorted(held) == sorted(row for row in dealt if _is(fate, row)), fate
-    assert progress.watermark == max((offset for _, offset in dealt), default=None)
-    assert progress.totals.read == len(dealt)
-    assert progress.totals.balanced
-    chain = [_link(a.stamp) for a in world.main.shared.current.history if a.stamp]
-    assert [sequence for sequence, _, _ in chain] == list(range(1, len(chain) + 1))
-    assert [previous for _, previous, _ in chain] == ["", *(digest for _, _, digest in chain[:-1])]
-
-
-@lru_cache(maxsize=1000)
-def _link(stamp: str) -> tuple[int, str, str]:
-    """What chains a stamp to its neighbours; remembered, for a history is checked many times."""
-    read = Stamp.from_text(stamp)
-    return read.sequence, read.previous, read.digest
-
-
-def _followed(side: MemoryTable) -> int:
-    from oncelake.follow import _followed as followed
-
-    return followed(side.shared.current.properties, "oncelake.followed.p")
-
+SCHEDULES = 10_000
 
 points = st.one_of(st.none(), st.sampled_from(POINTS))
 sizes = st.tuples(*[st.integers(0, 9)] * PARTITIONS)
@@ -248,20 +60,6 @@ def test_no_schedule_loses_or_doubles_a_row(moves: list[Move]) -> None:
         world.drivers[move.driver].play(move)
         check(world)
     heal(world)
-
-
-def heal(world: World) -> None:
-    """After everything, one fresh run brings the rest in, and nothing twice."""
-    survivor = Driver(world, 0)
-    survivor.play(Move(0, "start"))
-    survivor.logged = world.positions()
-    survivor.play(Move(0, "write", (3, 3, 3)))
-    check(world)
-    assert survivor.committer is not None, world.ends
-    assert survivor.logged == world.positions()
-    progress = world.progress()
-    assert progress is not None
-    assert all(p.sequence <= _followed(world.sides[p.fate]) for p in progress.pending)
 
 
 @pytest.mark.parametrize("based", [False, True])
