@@ -12,7 +12,7 @@ from urllib.parse import urlparse
 from pyspark.sql import SparkSession
 
 from oncelake.errors import CatalogUnreachable
-from oncelake.local import jars, java
+from oncelake.local import classes, jars, java
 from oncelake.spec import CatalogSpec, PipelineSpec
 from oncelake.spec.secrets import scrub
 
@@ -30,7 +30,8 @@ TUNING = {
     "spark.sql.ui.retainedExecutions": "20",
 }
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-LOCAL_DRIVER_MEMORY = "2g"
+LOCAL_MASTER, LOCAL_DRIVER_MEMORY = "local[*]", "2g"
+SENT, CLASS_PATH = "spark.jars", "spark.driver.extraClassPath"
 # Fetched records and Parquet pages are large objects, on which G1, Java's default, spent a fifth
 # of the processor's time; this collector a twentieth.
 LOCAL_COLLECTOR = "-XX:+UseParallelGC"
@@ -46,12 +47,16 @@ AVRO_OPTIONS = "-Dorg.apache.avro.fastread=false " + " ".join(
 
 def open_session(spec: PipelineSpec) -> SparkSession:
     """The session the pipeline runs in. Under spark-submit the master and jars are given."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     settings = {
         **TUNING,
         **_catalog_settings(spec.table.catalog, spec.catalog),
-        **({} if "PYSPARK_GATEWAY_PORT" in os.environ else _launch_settings(spec)),
+        **({} if submitted else _launch_settings(spec)),
         **spec.spark.settings,
-        **_java_options(spec.spark.settings),
+        **({} if submitted else _jars(spec)),
+        **_java_options(
+            spec.spark.settings, classes.options() if not submitted and _is_local(spec) else ""
+        ),
     }
     _make_embedded_folders(spec.catalog)
     # PySpark logs the stack, as JSON, of every error in SQL that we are about to tell in words.
@@ -102,10 +107,25 @@ def _launch_settings(spec: PipelineSpec) -> dict[str, str]:
     """What spark-submit would have given."""
     os.environ.update(java.environment())
     return {
-        "spark.master": spec.spark.master or "local[*]",
-        "spark.jars": ",".join(str(path) for path in jars.spark_jars()),
+        "spark.master": spec.spark.master or LOCAL_MASTER,
         "spark.driver.memory": LOCAL_DRIVER_MEMORY,
     }
+
+
+def _jars(spec: PipelineSpec) -> dict[str, str]:
+    """Ours, and those of the spec."""
+    given = spec.spark.settings
+    if not _is_local(spec):
+        ours = ",".join(str(path) for path in jars.spark_jars())
+        return {SENT: ",".join(filter(None, (ours, given.get(SENT))))}
+    # A single JVM needs no jars sent to it, and these are what its archive of classes is made of.
+    path = (classes.class_path(), given.get(CLASS_PATH))
+    return {CLASS_PATH: os.pathsep.join(filter(None, path))}
+
+
+def _is_local(spec: PipelineSpec) -> bool:
+    master = spec.spark.settings.get("spark.master", spec.spark.master or LOCAL_MASTER)
+    return master.startswith("local")
 
 
 def submit_settings() -> dict[str, str]:
@@ -117,7 +137,7 @@ def submit_settings() -> dict[str, str]:
     }
 
 
-def _java_options(given: Mapping[str, str]) -> dict[str, str]:
+def _java_options(given: Mapping[str, str], archive: str = "") -> dict[str, str]:
     """The spec's own JVM options come last, so that they may set other limits."""
     driver, executor = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
     logging = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
@@ -125,7 +145,7 @@ def _java_options(given: Mapping[str, str]) -> dict[str, str]:
     named = re.search(r"-XX:\+Use\w+GC", given.get(driver, ""))
     collector = "" if named else LOCAL_COLLECTOR
     return {
-        driver: f"{collector} {AVRO_OPTIONS} {logging} {given.get(driver, '')}".strip(),
+        driver: f"{collector} {archive} {AVRO_OPTIONS} {logging} {given.get(driver, '')}".strip(),
         executor: f"{AVRO_OPTIONS} {given.get(executor, '')}".strip(),
     }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from oncelake.local import jars, java
+from oncelake.local import classes, java
 from oncelake.local.kafka import LocalKafka
 from oncelake.session import AVRO_OPTIONS
 
@@ -39,7 +39,7 @@ def spark(warehouse: Path) -> Iterator[SparkSession]:
     os.environ["JAVA_HOME"] = java.environment()["JAVA_HOME"]
     catalog = "spark.sql.catalog.demo"
     settings = {
-        "spark.jars": ",".join(str(jar) for jar in jars.spark_jars()),
+        "spark.driver.extraClassPath": classes.class_path(),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.type": "jdbc",
@@ -49,7 +49,9 @@ def spark(warehouse: Path) -> Iterator[SparkSession]:
         f"{catalog}.cache-enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": f"{AVRO_OPTIONS} -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": " ".join(
+            (classes.options(), AVRO_OPTIONS, "-XX:TieredStopAtLevel=1")
+        ),
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from oncelake.errors import OncelakeError
-from oncelake.local import jars, java
+from oncelake.local import classes, jars, java
 
 
 def main() -> int:
@@ -29,6 +29,7 @@ def prepare(java_lock: str) -> None:
         install = ["-m", "pip", "install", "--disable-pip-version-check", "--require-hashes"]
         subprocess.run([sys.executable, *install, "-r", java_lock], check=True)
     jars.ensure(print)
+    classes.make(print)
 
 
 if __name__ == "__main__":

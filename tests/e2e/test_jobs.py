@@ -119,3 +119,14 @@ def test_a_wrong_query_is_told_in_a_line(desk: Desk) -> None:
     said = [line for line in done.stderr.splitlines() if not line.startswith("WARNING")]
     assert len(said) == 1
     assert "error: the query failed: [TABLE_OR_VIEW_NOT_FOUND]" in said[0]
+
+
+def test_a_session_takes_its_classes_from_the_archive(desk: Desk) -> None:
+    """Those of our jars too; and Java says nothing of it among what a query gives."""
+    log = desk.folder / "classes.log"
+    words = [sys.executable, "-m", "oncelake", "sql", str(SPEC), "SELECT 1 AS one", "--json"]
+    given = desk.run(*words, more={"_JAVA_OPTIONS": f"-Xlog:class+load:file={log}"})
+    assert given == '{"one":1}\n'
+    taken = [line for line in log.read_text().splitlines() if "shared objects file (top)" in line]
+    for package in ("org.apache.spark.sql.", "org.apache.iceberg."):
+        assert any(package in line for line in taken), package
