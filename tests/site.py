@@ -155,6 +155,13 @@ class Site:
         assert report.verdict == "clean", report
         oracle.assert_exactly_once(self.expected(), self.contents())
 
+    def assert_nothing_twice(self, when: str) -> None:
+        """Whatever is there so far, as the oracle reads it."""
+        held = self.contents()
+        assert held.rows == len(held.good) + len(held.bad), f"a record twice {when}"
+        keys = {article.id for article in held.good}
+        assert not self.upsert or len(keys) == len(held.good), f"a key twice {when}"
+
     def expected(self) -> oracle.Contents:
         """Every record or, of an upsert, of each article the latest version."""
         schema = oracle.read_schema(self.folder / "article.avsc")
