@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from oncelake import lake, layout, pipeline, source
+from oncelake import lake, layout, pipeline, rules, source
+from oncelake.batch import Stage
 from oncelake.commit import Committer, Staging
+from oncelake.decode import REASON, RECORD
 from oncelake.errors import CheckpointUnusable, TerminalError
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Ranges, show_ranges
 from oncelake.query import RunningQuery
+from oncelake.rules import Versions
 from oncelake.sinks.append import AppendSink
-from oncelake.sinks.intake import Due, Shape
+from oncelake.sinks.intake import Aside, Due, Shape
+from oncelake.sinks.upsert import UpsertSink
 
 # Kafka's own names first, then the ones our tables use.
 COORDINATES = (("topic", "partition", "offset"), ("kafka_topic", "kafka_partition", "kafka_offset"))
@@ -41,43 +45,99 @@ def write(  # noqa: PLR0913 (all but two by keyword)
     *,
     kafka: Kafka,
     checkpoint: str,
+    key: str | Sequence[str] = (),
+    order: str | Sequence[str] = (),
     pipeline_name: str | None = None,
     partition_by: Sequence[str] = (),
     once: bool = False,
     trigger_seconds: float = 0.0,
 ) -> RunningQuery:
-    """Append a streaming DataFrame to an Iceberg table, each row exactly once.
+    """Write a streaming DataFrame into an Iceberg table, each row exactly once.
 
     The stream must still have Kafka's `topic`, `partition` and `offset`; they are stored as
     `kafka_topic`, `kafka_partition` and `kafka_offset`, every other column under its own name.
     The table is created when missing. It begins where the table ends: a stream that starts
     later than that is refused as a gap, one that starts earlier has its replay left out.
+
+    Without `key` every row is appended. With it, of rows of one key the greatest by `order`, then
+    by Kafka's partition and offset, stays; the stream then has at most one row of a record, and of
+    one topic. Rows without a key go to `<table>_quarantine`.
     """
     spark = stream.sparkSession
     lake.require_iceberg(spark)
     columns = _Columns.of(stream)
-    lake.create_table(
-        spark,
-        table,
-        lake.columns_of(stream.select(*columns.stored).schema),
-        partition_by,
-        layout.TABLE_PROPERTIES,
-    )
-    main = LakeTable(spark, table)
-    name = pipeline_name or table.rsplit(".", 1)[-1]
-    committer = Committer(name, main, {})
+    versions = Versions(_names(key), _names(order))
+    _require_versions(versions, columns, kafka)
+    tables = _tables(stream, table, columns, partition_by, versions)
+    committer = Committer(pipeline_name or table.rsplit(".", 1)[-1], tables.main, tables.sides)
     running = pipeline.Running(checkpoint, trigger_seconds, once)
     topics = kafka.describe()
     pipeline.claim(committer, topics, topics.starts("earliest"), running)
-    sink = AppendSink(Shape(columns.stored), main)
+    stage = _upserts(columns, versions, tables) if versions.key else _appends(columns, tables)
 
-    def stage(batch: DataFrame, placement: Placement) -> Staging:
+    def stage_as_logged(batch: DataFrame, placement: Placement) -> Staging:
         _require_as_logged(lake.planned(batch), placement.ranges, checkpoint)
-        rows = columns.within(batch, placement.todo)
-        # They are as their user made them: of an offset none, or many.
-        return sink.stage(Due(rows, one_an_offset=False), placement.todo)
+        return stage(columns.within(batch, placement.todo), placement)
 
-    return pipeline.launch(stream, committer, stage, running)
+    return pipeline.launch(stream, committer, stage_as_logged, running)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _require_versions(versions: Versions, columns: _Columns, kafka: Kafka) -> None:
+    if versions.order and not versions.key:
+        raise TerminalError("order is for rows of one key: say which columns are the key")
+    missing = [n for n in (*versions.key, *versions.order) if n not in columns.names]
+    if missing:
+        raise TerminalError(
+            f"{missing[0]} is no column of the stream, which has {', '.join(columns.names)}"
+        )
+    if versions.key and REASON in columns.names:
+        raise TerminalError(
+            f"{REASON} is the column that says why a row is in quarantine: name yours otherwise"
+        )
+    if versions.key and len(kafka.topics) != 1:
+        raise TerminalError(
+            "rows of one key are told apart by Kafka's partition and offset, which two topics "
+            f"share: give each of {', '.join(kafka.topics)} a table of its own"
+        )
+
+
+def _tables(stream: DataFrame, table: str, columns: _Columns, partition_by: Sequence[str],
+            versions: Versions) -> layout.Tables:  # fmt: skip
+    """Those that are missing are made."""
+    spark, mode = stream.sparkSession, "upsert" if versions.key else "append"
+    properties = {**layout.TABLE_PROPERTIES, **layout.MODE_PROPERTIES[mode]}
+    declared = lake.columns_of(stream.select(*columns.stored).schema)
+    lake.create_table(spark, table, declared, partition_by, properties)
+    if not versions.key:
+        return layout.Tables(LakeTable(spark, table), {})
+    aside = f"{table}_quarantine"
+    lake.create_table(spark, aside, f"{declared}, {REASON} string", (), properties)
+    return layout.Tables(LakeTable(spark, table), {"quarantined": LakeTable(spark, aside)})
+
+
+def _appends(columns: _Columns, tables: layout.Tables) -> Stage:
+    sink = AppendSink(Shape(columns.stored), tables.main)
+    # Rows are as their user made them: of an offset none, or many.
+    return lambda rows, placement: sink.stage(Due(rows, one_an_offset=False), placement.todo)
+
+
+def _upserts(columns: _Columns, versions: Versions, tables: layout.Tables) -> Stage:
+    record = tuple(F.col(RECORD)[name].alias(name) for name in columns.names)
+    keyless = Aside(
+        "quarantined", F.isnotnull(REASON), (*record, F.col(REASON)), tables.sides["quarantined"]
+    )
+    sink = UpsertSink(Shape(record, (keyless,)), versions, tables.main)
+
+    def stage(rows: DataFrame, placement: Placement) -> Staging:
+        read = columns.as_records(rows)
+        due = Due(read, lambda r: rules.require_key(r, versions.key), one_an_offset=False)
+        return sink.stage(due, placement)
+
+    return stage
 
 
 def _require_as_logged(planned: Ranges | None, logged: Ranges, checkpoint: str) -> None:
@@ -97,15 +157,17 @@ class _Columns:
     topic: str
     partition: str
     offset: str
+    names: tuple[str, ...]
     stored: tuple[Column, ...]
 
     @classmethod
     def of(cls, stream: DataFrame) -> _Columns:
         for names in COORDINATES:
             if set(names) <= set(stream.columns):
-                others = (F.col(f"`{c}`") for c in stream.columns if c not in names)
-                renamed = zip(names, COORDINATES[1], strict=True)
-                return cls(*names, (*others, *(F.col(n).alias(to) for n, to in renamed)))
+                others = [c for c in stream.columns if c not in names]
+                stored = [F.col(f"`{c}`") for c in others]
+                stored += [F.col(n).alias(to) for n, to in zip(names, COORDINATES[1], strict=True)]
+                return cls(*names, (*others, *COORDINATES[1]), tuple(stored))
         raise TerminalError(
             f"the stream has the columns {', '.join(stream.columns)}, but not Kafka's topic, "
             "partition and offset: without them no row can be told from its replay. Keep them in "
@@ -119,3 +181,12 @@ class _Columns:
             here = (F.col(self.topic) == tp.topic) & (F.col(self.partition) == tp.partition)
             keep |= here & (F.col(self.offset) >= span.start) & (F.col(self.offset) < span.end)
         return rows.filter(keep)
+
+    def as_records(self, rows: DataFrame) -> DataFrame:
+        """Rows in the form in which decoded records come: all is well with them so far."""
+        return rows.select(
+            F.col(self.partition).alias("partition"),
+            F.col(self.offset).alias("offset"),
+            F.struct(*self.stored).alias(RECORD),
+            F.lit(None).cast("string").alias(REASON),
+        )

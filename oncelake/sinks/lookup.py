@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from oncelake.lake import LakeTable
 from oncelake.rules import MICROS, TOMBSTONE, Versions
 
-RANK, EVENT = "rank", "event"
+# Beside a key's own columns: such names as those will hardly have.
+RANK, EVENT = "_rank", "event"
 DAY = 24 * 3600 * MICROS
 MOST_SPANS = 50
 

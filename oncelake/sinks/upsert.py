@@ -22,13 +22,14 @@ from oncelake.decode import RECORD
 from oncelake.errors import Unaccounted
 from oncelake.lake import LakeTable, Staged
 from oncelake.ledger import Placement
+from oncelake.model import Ranges, show_ranges
 from oncelake.planner import local_rows
 from oncelake.rules import TOMBSTONE, Versions
 from oncelake.sinks.append import describe
 from oncelake.sinks.intake import Due, Intake, Shape
 from oncelake.sinks.lookup import EVENT, RANK, Found, Horizon, Lookup, day_of
 
-NEWEST = "newest"
+NEWEST = "_newest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class UpsertSink:
         ranked = self._ranked(self._intake.good(census.rows())).persist()
         try:
             totals = self._totals(ranked)
+            if not due.one_an_offset:
+                self._require_one_an_offset(ranked, totals.versions, placement.todo)
             rest = self._intake.rest(due, totals.versions, census.seen())
             found = self._lookup.find(ranked.filter(NEWEST), placement.base, totals.days)
             winners = self._winners(due, ranked, found, totals)
@@ -116,6 +119,17 @@ class UpsertSink:
         )
         keys, versions, tombstones, days, dateless = ranked.agg(*sums).collect()[0]
         return _Totals(keys, versions, tombstones, (*days, None) if dateless else tuple(days))
+
+    def _require_one_an_offset(self, ranked: DataFrame, versions: int, todo: Ranges) -> None:
+        """Winners and losers are told apart by their coordinates."""
+        place = (F.col(RANK)[name] for name in ("partition", "offset"))
+        if surplus := versions - ranked.select(*place).distinct().count():
+            raise Unaccounted(
+                f"{self._main.name}: of {versions} rows from {show_ranges(todo)}, {surplus} are of "
+                "a record that another row is of already. Nothing was committed. With a key, a "
+                "transform or a stream gives at most one row of a record: have yours do so, or "
+                "append its rows and upsert from that table"
+            )
 
     def _key(self, name: str) -> Column:
         """A tombstone has its key from Kafka."""

@@ -7,13 +7,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 import oncelake
 from oncelake import source
-from oncelake.errors import CheckpointUnusable, Gap, TerminalError
+from oncelake.errors import CheckpointUnusable, Gap, TerminalError, Unaccounted
 from oncelake.local.kafka import LocalKafka
 from oncelake.model import Span, TopicPartition
+from oncelake.ops.audit import Names, audit
 from tests.site import Site
 
 README = Path(__file__).parents[2] / "README.md"
@@ -93,3 +95,73 @@ def test_a_stream_without_coordinates_is_refused(site: Site, spark: SparkSession
     kafka = oncelake.Kafka(site.bootstrap, [site.topic])
     with pytest.raises(TerminalError, match="not Kafka's topic, partition and offset"):
         oncelake.write(stream, "demo.news.none", kafka=kafka, checkpoint=str(site.checkpoint))
+
+
+def _send(site: Site, *versions: tuple[str | None, int]) -> None:
+    producer = Producer({"bootstrap.servers": site.bootstrap})
+    for key, number in versions:
+        producer.produce(site.topic, str(number), key)
+    producer.flush()
+
+
+VERSIONS = ("topic", "partition", "offset", "CAST(key AS string) rank", "int(string(value)) n")
+
+
+def _write_versions(site: Site, spark: SparkSession, *columns: str) -> str:
+    table = f"demo.news.versions_{site.catalog}"
+    oncelake.write(
+        _stream(site, spark, "earliest").selectExpr(*(columns or VERSIONS)),
+        table,
+        kafka=oncelake.Kafka(site.bootstrap, [site.topic]),
+        checkpoint=str(site.checkpoint),
+        key="rank",
+        order="n",
+        once=True,
+    ).wait()
+    return table
+
+
+def test_of_rows_of_one_key_the_greatest_by_order_stays(site: Site, spark: SparkSession) -> None:
+    """A key by the name of a word of ours; the checkpoint goes, an older version comes after."""
+    _send(site, ("a", 3), ("a", 5), ("b", 1), (None, 7))
+    _write_versions(site, spark)
+    shutil.rmtree(site.checkpoint)
+    _send(site, ("a", 4), ("b", 2), ("c", 1))
+    table = _write_versions(site, spark)
+    held = {(row["rank"], row["n"]) for row in spark.table(table).collect()}
+    assert held == {("a", 5), ("b", 2), ("c", 1)}
+    (keyless,) = spark.table(f"{table}_quarantine").collect()
+    assert (keyless["n"], keyless["reason"]) == (7, "key rank is null")
+    name = table.removeprefix("demo.news.")
+    names = Names(table, name, {"quarantined": f"{table}_quarantine"}, ("rank",))
+    report = audit(spark, names, {"bootstrap.servers": site.bootstrap})
+    assert report.verdict == "clean", report
+
+
+def test_two_rows_of_one_record_are_no_versions(site: Site, spark: SparkSession) -> None:
+    _send(site, ("a", 3), ("b", 5))
+    doubled = (*VERSIONS[:3], "explode(array('a', 'b')) rank", VERSIONS[4])
+    with pytest.raises(Unaccounted, match=r"of 4 rows from .* 2 are of a record that another row"):
+        _write_versions(site, spark, *doubled)
+    assert spark.table(f"demo.news.versions_{site.catalog}").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "order", "topics", "said"),
+    [
+        ((), "n", ["t"], "say which columns are the key"),
+        ("id", (), ["t"], "id is no column of the stream, which has reason, n"),
+        ("n", ("n", "m"), ["t"], "m is no column of the stream"),
+        ("n", (), ["t"], "reason is the column that says why"),
+        (["n"], (), ["t", "u"], "give each of t, u a table of its own"),
+    ],
+)
+def test_versions_that_cannot_be_told_are_refused(
+    site: Site, spark: SparkSession, key: str, order: str, topics: list[str], said: str
+) -> None:
+    column = "CAST(key AS string) reason" if len(topics) == 1 else "key"
+    rows = _stream(site, spark, "earliest").selectExpr(*VERSIONS[:3], column, VERSIONS[4])
+    kafka = oncelake.Kafka(site.bootstrap, topics)
+    with pytest.raises(TerminalError, match=said):
+        oncelake.write(rows, "demo.news.no", kafka=kafka, checkpoint="/no", key=key, order=order)
+    assert not spark.catalog.tableExists("demo.news.no")

@@ -135,6 +135,21 @@ def test_one_that_makes_rows_is_refused(make: Made) -> None:
     assert not records.spark.table(records.table).count()
 
 
+def test_one_that_makes_a_row_and_leaves_out_another_is_refused_where_rows_have_a_key(
+    make: Made,
+) -> None:
+    """As many rows as it was given: by counts alone nothing is wrong."""
+    sql = (
+        "SELECT id, title, published_at, kafka FROM rows WHERE id <> 'ad' "
+        "UNION ALL SELECT 'other', title, published_at, kafka FROM rows WHERE id = 'a'"
+    )
+    records = make(f"mode: upsert\nkey: id\ntransform: {sql}\n")
+    _send(records)
+    with pytest.raises(Unaccounted, match="1 are of a record that another row is of already"):
+        records.write()
+    assert not records.spark.table(records.table).count()
+
+
 @pytest.mark.parametrize(
     ("transform", "said"),
     [
