@@ -16,7 +16,7 @@ demo: setup
 	@$(VENV)/bin/oncelake demo
 
 test: setup lint
-	$(RUN) -m pytest -m "not faults"
+	$(RUN) -m pytest -m "not faults" --numprocesses 2 --dist loadgroup
 
 faults: setup
 	$(RUN) -m pytest -m faults

@@ -17,7 +17,7 @@ from bench.sides import COMMON, OURS, upsert_sides
 from bench.stack import Load, stack
 from bench.steps import StepClock
 
-ROWS, DUPLICATES = 400_000, 0.1
+ROWS, DUPLICATES = 1_000_000, 0.1
 BATCH = 100_002
 BY_DAY = ("days(published_at)",)
 LEAST_SPEED_UP = 2.0

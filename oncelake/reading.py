@@ -64,11 +64,9 @@ class Reading:
     def _judged(self, rows: DataFrame, watermark: int | None) -> DataFrame:
         if self.function is not None:
             rows = self._transformed(rows, self.function)
-        rows = rules.require_key(rows, self.key)
-        if self.event is not None:
-            rows = rules.require_time(rows, self.event)
-            rows = rules.mark_late(rows, self.event, watermark)
-        return rows
+        times = [] if self.event is None else rules.time_can_be(self.event)
+        rows = rules.require(rows, [*rules.key_is_there(self.key), *times])
+        return rows if self.event is None else rules.mark_late(rows, self.event, watermark)
 
     def _transformed(self, rows: DataFrame, function: Transform) -> DataFrame:
         """Tombstones have no record to transform, and pass it by."""

@@ -43,6 +43,14 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold of a record for its row to be taken, and what is said otherwise."""
+
+    holds: Column
+    otherwise: str
+
+
+@dataclass(frozen=True, slots=True)
 class EventTime:
     """An event's own time; `delay` and `skew` in microseconds.
 
@@ -62,20 +70,28 @@ class EventTime:
         return max((mark for mark in marks if mark is not None), default=None)
 
 
-def require_key(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """A row without its key is no version of anything: it gets a reason."""
-    for name in key:
-        rows = _require(rows, _field(name).isNotNull(), f"key {name} is null")
-    return rows
+def key_is_there(key: Sequence[str]) -> list[Rule]:
+    """A row without its key is no version of anything."""
+    return [Rule(_field(name).isNotNull(), f"key {name} is null") for name in key]
 
 
-def require_time(rows: DataFrame, event: EventTime) -> DataFrame:
-    """A row whose time is missing, or cannot be, gets a reason."""
+def time_can_be(event: EventTime) -> list[Rule]:
+    """A row's time must be there, and not be far ahead of its record's."""
     time = _field(event.column)
     latest = F.timestamp_micros(F.unix_micros("timestamp") + event.skew)
-    rows = _require(rows, time.isNotNull(), f"{event.column} is null")
     ahead = f"{event.column} is more than {event.skew / MICROS:g} s ahead of its time in Kafka"
-    return _require(rows, F.coalesce(time <= latest, F.lit(True)), ahead)
+    return [
+        Rule(time.isNotNull(), f"{event.column} is null"),
+        Rule(F.coalesce(time <= latest, F.lit(True)), ahead),
+    ]
+
+
+def require(rows: DataFrame, every: Sequence[Rule]) -> DataFrame:
+    """Where there is a record and nothing is wrong with it yet, the first broken rule is."""
+    broken = [
+        F.when(F.col(RECORD).isNotNull() & ~rule.holds, F.lit(rule.otherwise)) for rule in every
+    ]
+    return rows.withColumn(REASON, F.coalesce(F.col(REASON), *broken)) if broken else rows
 
 
 def mark_late(rows: DataFrame, event: EventTime, watermark: int | None) -> DataFrame:
@@ -98,9 +114,3 @@ def admit_tombstones(rows: DataFrame, is_utf8: TextCheck) -> DataFrame:
 
 def _field(name: str) -> Column:
     return F.col(RECORD)[name]
-
-
-def _require(rows: DataFrame, holds: Column, otherwise: str) -> DataFrame:
-    """Where there is a record, and nothing is wrong with it yet."""
-    broken = F.col(RECORD).isNotNull() & ~holds
-    return rows.withColumn(REASON, F.coalesce(F.col(REASON), F.when(broken, F.lit(otherwise))))

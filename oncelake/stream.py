@@ -131,10 +131,11 @@ def _upserts(columns: _Columns, versions: Versions, tables: layout.Tables) -> St
         "quarantined", F.isnotnull(REASON), (*record, F.col(REASON)), tables.sides["quarantined"]
     )
     sink = UpsertSink(Shape(record, (keyless,)), versions, tables.main)
+    needed = rules.key_is_there(versions.key)
 
     def stage(rows: DataFrame, placement: Placement) -> Staging:
         read = columns.as_records(rows)
-        due = Due(read, lambda r: rules.require_key(r, versions.key), one_an_offset=False)
+        due = Due(read, lambda rows: rules.require(rows, needed), one_an_offset=False)
         return sink.stage(due, placement)
 
     return stage

@@ -65,6 +65,13 @@ def spark(warehouse: Path) -> Iterator[SparkSession]:
     session.stop()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """`make test` runs in two processes: what needs the broker or Spark stays together in one."""
+    for item in items:
+        if {"kafka", "spark"} & set(item.fixturenames):
+            item.add_marker(pytest.mark.xdist_group("stack"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
