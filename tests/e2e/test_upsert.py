@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import shutil
 from pathlib import Path
 
@@ -47,6 +48,17 @@ def _last_batch(told: list[Event]) -> Event:
 def test_the_latest_version_of_each_article_survives(site: Site, spark: SparkSession) -> None:
     site.produce(3000)
     site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+def test_what_is_left_of_a_burst_falls_batch_by_batch(site: Site, spark: SparkSession) -> None:
+    """However much waits, a batch takes no more than its limit, and the lag only falls."""
+    site.produce(1200)
+    told = site.run_here(spark, max_offsets=300)
+    left = [1200 - event.facts["totals"]["read"] for event in told if event.name == "batch"]
+    steps = [before - after for before, after in itertools.pairwise([1200, *left])]
+    assert all(0 < step <= 300 for step in steps), left
+    assert left[-1] == 0
     site.assert_exactly_once(spark)
 
 
