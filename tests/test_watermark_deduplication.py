@@ -81,7 +81,8 @@ def test_one_record_of_the_year_9999_makes_no_other_late(make: Make, spark: Spar
     records = make(TWO_HOURS)
     year_9999 = (253_370_764_800_000_000 - NOON) / MINUTE
     far, ahead = Record(0, "far", at=year_9999, sent=1), Record(1, "ahead", at=5.01, sent=0)
-    records.send(_at(0, "a"), far, _at(1, "b"), ahead)
+    just_so = Record(1, "just so", at=5, sent=0)
+    records.send(_at(0, "a"), far, _at(1, "b"), ahead, just_so)
     records.write()
     records.send(_at(2, "c"), _at(3, "d", partition=1))
     assert records.write().counts.late == 0

@@ -46,11 +46,11 @@ def run(args: argparse.Namespace) -> int:
     asked = [args.query] if args.query else statements(_lines(sys.stdin))
     spark = open_session(spec)
     try:
-        for statement in asked:
-            _answer(spark, statement, args.json, alone=bool(args.query))
+        answered = [_answer(spark, each, args.json, alone=bool(args.query)) for each in asked]
     finally:
         spark.stop()
-    return 0
+    # A person who types has seen it, and tried again.
+    return 0 if all(answered) or sys.stdin.isatty() else TerminalError.exit_code
 
 
 def statements(lines: Iterable[str]) -> Iterator[str]:
@@ -72,7 +72,8 @@ def _lines(source: TextIO) -> Iterator[str]:
         yield line.rstrip("\n")
 
 
-def _answer(spark: SparkSession, statement: str, as_json: bool, alone: bool) -> None:
+def _answer(spark: SparkSession, statement: str, as_json: bool, alone: bool) -> bool:
+    """Whether it could be answered; a query that stands `alone` raises."""
     from pyspark.errors import PySparkException
 
     try:
@@ -87,6 +88,8 @@ def _answer(spark: SparkSession, statement: str, as_json: bool, alone: bool) -> 
         if alone:
             raise TerminalError(f"the query failed: {reason}") from error
         print(json.dumps({"error": reason}) if as_json else f"error: {reason}", file=sys.stderr)
+        return False
+    return True
 
 
 def _show(rows: DataFrame) -> None:

@@ -121,6 +121,16 @@ def test_a_wrong_query_is_told_in_a_line(desk: Desk) -> None:
     assert "error: the query failed: [TABLE_OR_VIEW_NOT_FOUND]" in said[0]
 
 
+def test_of_several_queries_one_that_failed_is_seen_at_the_end(desk: Desk) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "oncelake", "sql", str(SPEC), "--json"], env=desk.environ({}),
+        input="SELECT nope FROM nowhere;\nSELECT 1 AS one;\n", capture_output=True, text=True,
+        timeout=SECONDS,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, '{"one":1}\n')
+    assert '{"error": "[TABLE_OR_VIEW_NOT_FOUND]' in done.stderr
+
+
 def test_a_session_takes_its_classes_from_the_archive(desk: Desk) -> None:
     """Those of our jars too; and Java says nothing of it among what a query gives."""
     log = desk.folder / "classes.log"

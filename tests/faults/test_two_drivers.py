@@ -27,6 +27,7 @@ def test_the_older_of_two_drivers_is_fenced(
             assert error["kind"] == "Fenced"
             assert "generation 1 of this run was overtaken by generation 2" in error["message"]
             assert older.ended() == Fenced.exit_code
+            assert "Traceback" not in (site.folder / "run.log").read_text(), "told in words alone"
             newer.interrupt()
             assert wait_for(newer, "stopped")
             assert newer.ended() == 0
