@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -65,7 +66,10 @@ class RunningQuery:
             self._restarts += 1
             self._query = self._start()
             return
-        raise _explained(self._writer.doing, str(self._writer.failure or error)) from error
+        cause = self._writer.failure or error
+        # An error that is not ours: whoever looks for its cause needs the stack.
+        logging.getLogger(__name__).error("%s failed", self._writer.doing, exc_info=cause)
+        raise _explained(self._writer.doing, str(cause)) from error
 
 
 def _explained(batch: str, message: str) -> OncelakeError:
