@@ -6,11 +6,12 @@ import argparse
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from oncelake.cli import Verbs
 from oncelake.meter import Meter, console
 from oncelake.samples.articles import Load, events
-from oncelake.samples.producer import Produced, Target, ensure_topic, produce
+from oncelake.samples.producer import Produced, Target, ensure_topic, offsets_taken, produce
 
 BOOTSTRAP = "localhost:9092"
 TOPIC = "articles.raw.v1"
@@ -21,7 +22,7 @@ def add(verbs: Verbs) -> None:
         "produce",
         help="send sample articles to Kafka",
         description="Send Avro articles of about 530 bytes to a topic, as an idempotent producer. "
-        "The same seed sends the same articles.",
+        "The stream goes on where the topic ends: with other articles and later times.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     option, environment = parser.add_argument, os.environ.get
@@ -36,7 +37,8 @@ def add(verbs: Verbs) -> None:
            help="share that does not decode")  # fmt: skip
     option("--late", type=share, default=0.01, metavar="SHARE",
            help="share published 3 to 12 hours behind the stream")  # fmt: skip
-    option("--seed", type=int, default=1, metavar="N", help="another seed, other articles")
+    option("--seed", type=int, default=argparse.SUPPRESS, metavar="N",
+           help="not where the topic ends, but the very articles of this seed")  # fmt: skip
     option("--partitions", type=partitions, default=6, metavar="N",
            help="of the topic, where it has to be created")  # fmt: skip
     option("--json", action="store_true", help="print one JSON document")
@@ -46,7 +48,7 @@ def add(verbs: Verbs) -> None:
 def _handler(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
     def handle(args: argparse.Namespace) -> int:
         try:
-            load = Load(args.count, args.duplicates, args.corrupt, args.late, args.seed)
+            load = Load(args.count, args.duplicates, args.corrupt, args.late)
         except ValueError as error:
             parser.error(str(error))
         return _produce(load, args)
@@ -57,8 +59,13 @@ def _handler(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], 
 def _produce(load: Load, args: argparse.Namespace) -> int:
     out = console(args.json)
     target = Target(args.bootstrap, args.topic, args.rate)
-    if ensure_topic(target.bootstrap, target.topic, args.partitions):
+    created = ensure_topic(target.bootstrap, target.topic, args.partitions)
+    if created:
         out.print(f"created topic {target.topic} with {args.partitions} partitions")
+    if "seed" in args:
+        load = replace(load, seed=args.seed)
+    elif not created:
+        load = load.after(offsets_taken(target.bootstrap, target.topic))
     with Meter(out, f"sending to {target.topic}", load.count) as meter:
         produced = produce(events(load), target, meter.at)
     if args.json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from io import BytesIO
 from pathlib import Path
@@ -78,6 +78,11 @@ class Load:
             raise ValueError(f"the shares {shares} must each be 0 or more and at most 1 together")
         if self.duplicates and sum(shares) == 1:
             raise ValueError(f"the shares {shares} leave no article to make duplicates of")
+
+    def after(self, sent: int) -> Load:
+        """How a stream of which so many were sent goes on: other articles, later times."""
+        base = self.base_micros + sent * self.step_micros
+        return replace(self, seed=self.seed + sent, base_micros=base)
 
     def expected(self) -> Expected:
         """Exact, not likely: what `events` will yield."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from oncelake.errors import KafkaUnreachable, OncelakeError
@@ -68,6 +68,19 @@ def ensure_topic(bootstrap: str, topic: str, partitions: int) -> bool:
             return False
         raise _unreachable(bootstrap, error) from error
     return True
+
+
+def offsets_taken(bootstrap: str, topic: str) -> int:
+    """How many offsets the topic has given out, all its partitions together."""
+    admin = AdminClient({"bootstrap.servers": bootstrap}, logger=_SILENT)
+    try:
+        partitions = admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
+        end: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(topic, number): end for number in partitions}
+        answers = admin.list_offsets(asked, request_timeout=ANSWER_SECONDS)
+        return sum(answer.result(ANSWER_SECONDS).offset for answer in answers.values())
+    except (KafkaException, TimeoutError) as error:
+        raise _unreachable(bootstrap, error) from error
 
 
 def produce(events: Iterable[Event], target: Target, progress: Progress | None = None) -> Produced:

@@ -6,14 +6,18 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
+from fastavro import schemaless_reader
+from fastavro.schema import load_schema
 
 from oncelake.cli import main
 from oncelake.errors import KafkaUnreachable, OncelakeError
 from oncelake.local.kafka import LocalKafka, create_topic
-from oncelake.samples.articles import Event, Kind, Load, events
+from oncelake.samples.articles import SCHEMA_FILE, Event, Kind, Load, events
 from oncelake.samples.producer import Target, ensure_topic, produce
 
 LOAD = Load(3_000, duplicates=0.05, corrupt=0.01, late=0.02)
@@ -103,6 +107,29 @@ def test_the_command_prints_one_json_document(
     assert code == 0
     assert (document["sent"], document["corrupt"]) == (2_000, 2)
     assert sum(document["ends"].values()) == 2_000
+
+
+def test_a_second_call_goes_on_where_the_topic_ends(kafka: LocalKafka, topic: str) -> None:
+    """With other articles, none of them late; a seed asks for the same ones again."""
+    plain = ["--duplicates", "0", "--corrupt", "0", "--late", "0", "--partitions", "1"]
+    words = ["produce", "--bootstrap", kafka.bootstrap, "--topic", topic, "--count", "50", *plain]
+    for more in ([], [], ["--seed", "1"]):
+        assert main([*words, *more]) == 0
+    sent = [_article(message) for message in held(kafka.bootstrap, topic)]
+    first, second, again = sent[:50], sent[50:100], sent[100:]
+    assert again == first
+    assert len({article["id"] for article in sent}) == 100
+    times = [article["published_at"] for article in first + second]
+    assert times == sorted(set(times))
+
+
+def _article(message: Message) -> dict[str, Any]:
+    schema = load_schema(str(SCHEMA_FILE))
+    value = message.value()
+    assert value is not None
+    article = schemaless_reader(BytesIO(value), schema, None)
+    assert isinstance(article, dict)
+    return article
 
 
 def test_a_broker_that_is_not_there_is_said_within_ten_seconds(
