@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from oncelake.errors import CatalogUnreachable
 from oncelake.local import classes, jars, java
-from oncelake.spec import CatalogSpec, PipelineSpec
+from oncelake.spec import CatalogSpec, PipelineSpec, read_spec
 from oncelake.spec.secrets import scrub
 
 TUNING = {
@@ -45,6 +45,11 @@ AVRO_OPTIONS = "-Dorg.apache.avro.fastread=false " + " ".join(
 )
 
 
+def spark(spec: str | os.PathLike[str]) -> SparkSession:
+    """A session with the jars and the catalog that a spec names, for work of one's own."""
+    return open_session(read_spec(Path(spec), os.environ).spec)
+
+
 def open_session(spec: PipelineSpec) -> SparkSession:
     """The session the pipeline runs in. Under spark-submit the master and jars are given."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
@@ -64,17 +69,17 @@ def open_session(spec: PipelineSpec) -> SparkSession:
     builder = SparkSession.builder.appName(f"oncelake {spec.name}")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel(spec.log_level)
-    return spark
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel(spec.log_level)
+    return session
 
 
 def check_catalog(spec: PipelineSpec) -> str:
     """Reach the catalog and say what it holds, or raise what to do."""
-    spark = open_session(spec)
+    session = open_session(spec)
     catalog, table = spec.table.catalog, spec.table.name
     try:
-        there = "is there" if spark.catalog.tableExists(table) else "will be created"
+        there = "is there" if session.catalog.tableExists(table) else "will be created"
     except Exception as error:
         raise CatalogUnreachable(
             f"catalog {catalog} did not answer: {scrub(str(error).splitlines()[0])}. Check "

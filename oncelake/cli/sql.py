@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -39,12 +38,10 @@ def add(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from oncelake.session import open_session
-    from oncelake.spec import read_spec
+    import oncelake
 
-    spec = read_spec(args.spec, os.environ).spec
+    spark = oncelake.spark(args.spec)
     asked = [args.query] if args.query else statements(_lines(sys.stdin))
-    spark = open_session(spec)
     try:
         answered = [_answer(spark, each, args.json, alone=bool(args.query)) for each in asked]
     finally:

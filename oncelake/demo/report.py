@@ -36,16 +36,12 @@ def show(outcome: Outcome, folder: DemoFolder, out: Console) -> None:
 
 
 def how_to_query(folder: DemoFolder) -> str:
-    """Two lines to paste: Spark SQL with the demo's catalog, and a reader without Spark."""
+    """Two lines to paste: our own command, and a reader without Spark."""
     name = f"{CATALOG}.{NAMESPACE}.{TABLE}"
     python = shlex.quote(short(Path(sys.executable)))
-    spark = (
-        "import os, pathlib; from oncelake.session import open_session; "
-        "from oncelake.spec import read_spec; "
-        f"spec = read_spec(pathlib.Path({_quoted(short(folder.spec))}), os.environ).spec; "
-        "spark = open_session(spec); "
-        f'spark.sql("SELECT source, count(*) AS articles, max(published_at) AS latest '
-        f'FROM {name} GROUP BY source ORDER BY source").show(truncate=False)'
+    query = (
+        "SELECT source, count(*) AS articles, max(published_at) AS latest "
+        f"FROM {name} GROUP BY source ORDER BY source"
     )
     pyiceberg = (
         "from pyiceberg.catalog.sql import SqlCatalog; "
@@ -55,7 +51,7 @@ def how_to_query(folder: DemoFolder) -> str:
     )
     return (
         f"The table {name} stays in {short(folder.path)}. To query it with Spark SQL, paste:\n"
-        f"  {python} -c {shlex.quote(spark)}\n"
+        f"  {python} -m oncelake sql {shlex.quote(short(folder.spec))} {shlex.quote(query)}\n"
         "or without Spark, with PyIceberg:\n"
         f"  {python} -c {shlex.quote(pyiceberg)}\n"
     )

@@ -62,6 +62,15 @@ def in_short(error: Exception) -> str:
 
 def translated(error: Exception, table: str) -> OncelakeError:
     short = in_short(error)
+    catalog = table.split(".")[0]
+    # Without a catalog of that name Spark looks into its own, whose namespaces have one part.
+    if "REQUIRES_SINGLE_PART_NAMESPACE" in short or "CATALOG_NOT_FOUND" in short:
+        return TableUnfit(
+            f"this Spark session has no catalog {catalog}, where {table} is to be. Set "
+            f"spark.sql.catalog.{catalog} for it, or catalog in the spec"
+        )
+    if "ValidationException" in short:
+        return TableUnfit(f"Iceberg refuses {table} as it is asked for: {short}")
     if "NoSuchTable" in short or "NoSuchNamespace" in short or "_NOT_FOUND" in short:
         return TableMissing(f"table {table} does not exist; oncelake run PIPELINE.yaml makes it")
     return CatalogUnreachable(f"the catalog did not answer for {table}: {short}")
