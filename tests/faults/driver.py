@@ -3,7 +3,7 @@
     python -m tests.faults.driver pipeline.yaml --halt after:publish --occurrence 2
 
 It is `oncelake run --json` but for the halt: the point is announced as an event, and nothing
-after it happens.
+after it happens, unless the signal SIGUSR1 tells it to go on.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import sys
 import threading
 from pathlib import Path
 
 from oncelake import pipeline
 from oncelake.commit import Step
+from oncelake.errors import exit_code_of
 from oncelake.session import open_session
 from oncelake.spec import read_spec
 
@@ -24,6 +27,8 @@ class Halt:
     def __init__(self, point: str, occurrence: int) -> None:
         self._point = point
         self._left = occurrence
+        self._told_to_go_on = threading.Event()
+        signal.signal(signal.SIGUSR1, lambda *_: self._told_to_go_on.set())
 
     def __call__(self, when: str, step: Step) -> None:
         if f"{when}:{step.value}" != self._point:
@@ -31,10 +36,10 @@ class Halt:
         self._left -= 1
         if self._left == 0:
             print(json.dumps({"event": "halted", "at": self._point}), flush=True)
-            threading.Event().wait()
+            self._told_to_go_on.wait()
 
 
-def main() -> None:
+def main() -> int:
     words = argparse.ArgumentParser()
     words.add_argument("spec", type=Path)
     words.add_argument("--halt", required=True)
@@ -51,7 +56,8 @@ def main() -> None:
         on_step=Halt(args.halt, args.occurrence),
     )
     pipeline.start(open_session(spec), spec, running).wait()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code_of(main))

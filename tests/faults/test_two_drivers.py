@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from oncelake.errors import Fenced
@@ -32,4 +33,20 @@ def test_the_older_of_two_drivers_is_fenced(
             assert wait_for(newer, "stopped")
             assert newer.ended() == 0
     site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+@pytest.mark.faults
+def test_of_two_drivers_started_at_once_one_writes_all_and_nothing_doubles(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Whichever claims last goes on; the other is fenced, unless it was done before that."""
+    site = Site.make(kafka, tmp_path)
+    site.produce(6000)
+    with site.run("--once") as one, site.run("--once") as other:
+        told = [list(run.events()) for run in (one, other)]
+        codes = [run.ended() for run in (one, other)]
+    assert sorted(codes) in ([0, Fenced.exit_code], [0, 0])
+    generations = {e["generation"] for events in told for e in events if e["event"] == "claimed"}
+    assert generations == {1, 2}
     site.assert_exactly_once(spark)
