@@ -117,7 +117,8 @@ def _appended(spark: SparkSession, spec: PipelineSpec,
     columns = _columns(decoded(stream), planner.batch_time())
 
     def append(batch: DataFrame, batch_id: int) -> None:
-        writer = decoded(batch).select(*columns).write.format("iceberg").mode("append")
+        rows = planner.in_few_tasks(batch)
+        writer = decoded(rows).select(*columns).write.format("iceberg").mode("append")
         writer.options(**lake.STAGING_OPTIONS).saveAsTable(spec.table.name)
 
     return _end_of(_bounded(stream.writeStream.foreachBatch(append), spec).start())

@@ -19,6 +19,7 @@ from bench.steps import StepClock
 
 ROWS, DUPLICATES = 1_000_000, 0.1
 BATCH = 100_002
+WARM_UPS = 3
 BY_DAY = ("days(published_at)",)
 LEAST_SPEED_UP = 2.0
 
@@ -26,8 +27,9 @@ LEAST_SPEED_UP = 2.0
 def run(rounds: int, out: Console) -> list[Result]:
     clock = StepClock()
     every = upsert_sides(clock)
+    course = Course(rounds, WARM_UPS, partition_by=BY_DAY, warmed=clock.forget)
     with stack(Load(ROWS, BATCH, DUPLICATES), out) as ground:
-        laps = race(ground, every, Course(rounds, partition_by=BY_DAY, warmed=clock.forget), out)
+        laps = race(ground, every, course, out)
     ratio = estimate(paired_ratios(rates(laps[OURS]), rates(laps[COMMON])))
     return [
         Result(

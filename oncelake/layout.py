@@ -26,7 +26,7 @@ TABLE_PROPERTIES = {
     # A micro-batch's files are small. In them a dictionary of unique values is only overhead:
     # give up on one early. And a fifth of a batch's processor time went into zstd, Iceberg's
     # default: that is for those who compact the files later.
-    "write.parquet.dict-size-bytes": "262144",
+    "write.parquet.dict-size-bytes": "65536",
     "write.parquet.compression-codec": "snappy",
 }
 # Deletion vectors, which mark a row of a file as gone, came with the third version of the format.
@@ -61,8 +61,10 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
         "deleted": f"{lake.columns_of(ordered)}, {ADDED}",
     }
     lake.create_table(spark, spec.table.name, columns, spec.table.partition_by, properties)
+    # A property of one column is of the main table's: Iceberg makes no table that lacks it.
+    general = {key: value for key, value in properties.items() if ".column." not in key}
     for fate, name in spec.sides.items():
-        lake.create_table(spark, name, layouts[fate], (), properties)
+        lake.create_table(spark, name, layouts[fate], (), general)
     main = LakeTable(spark, spec.table.name)
     if spec.watermark is not None:
         main.require_bounds(spec.watermark.column)

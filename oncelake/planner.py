@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -31,6 +32,43 @@ def passed(value: Column, kind: str) -> Column:
 def batch_time() -> Column:
     """The time of the batch: `current_timestamp()`, the same for all its rows."""
     return passed(F.current_timestamp(), "timestamp")
+
+
+def in_few_tasks(rows: DataFrame) -> DataFrame:
+    """One machine reads with a task a core, and not with one a partition of Kafka.
+
+    Each task writes files of its own, so this gives fewer and larger ones, which also the next
+    batches find faster. How many tasks a cluster can take, whose executors come and go, is not
+    known: there each partition stays a task.
+    """
+    spark = rows.sparkSession
+    return rows.coalesce(spark.sparkContext.defaultParallelism) if _is_local(spark) else rows
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return (spark.sparkContext.master or "").startswith("local")
+
+
+@contextmanager
+def as_written(spark: SparkSession) -> Iterator[None]:
+    """Run plans as they are written, on one machine.
+
+    By default Spark plans a query anew after each of its shuffles, to find the number of tasks that
+    fits. Here that number is known, and for a batch's small queries the planning takes longer.
+    """
+    if not _is_local(spark):
+        yield
+        return
+    cores = spark.sparkContext.defaultParallelism
+    ours = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(cores)}
+    before = {key: str(spark.conf.get(key)) for key in ours}
+    try:
+        for key, value in ours.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, former in before.items():
+            spark.conf.set(key, former)
 
 
 def local_rows(spark: SparkSession, rows: Sequence[tuple[object, ...]], fields: str) -> DataFrame:

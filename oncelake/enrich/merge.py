@@ -121,7 +121,8 @@ class Merge:
     @contextmanager
     def _met(self, enriched: DataFrame, snapshot: int) -> Iterator[DataFrame]:
         """The table's rows that have an id of this batch, and how they stand to it in time."""
-        there = self._main.at(snapshot).select("id", "published_at", "version", "_file", "_pos")
+        rows = self._main.at(snapshot, self._spark)
+        there = rows.select("id", "published_at", "version", "_file", "_pos")
         came = enriched.select("id", F.col("published_at").alias("came_at"))
         # As structs, since those compare with nulls in them: a null is before any time.
         newer = F.struct("published_at") > F.struct("came_at")
@@ -152,7 +153,7 @@ class Merge:
         # Bounds that a file's own are compared with: what cannot be as old is not read.
         published = F.col("published_at")
         first, last = (F.timestamp_micros(F.lit(bound)) for bound in bounds)
-        whole = self._main.at(placement.base).select(*CONTENT)
+        whole = self._main.at(placement.base, self._spark).select(*CONTENT)
         whole = whole.filter(published.between(first, last) | published.isNull())
         same = whole.join(enriched, _same(whole, enriched), "left_semi").select("id")
         tied = as_old.select("id").join(same, "id", "left_anti")

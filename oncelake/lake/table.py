@@ -17,6 +17,9 @@ from oncelake.lake.publish import Ancestor, Publication, ancestor_of, as_dict, c
 # Without retries Iceberg deletes the manifest list of a commit that landed but was reported lost.
 FEWEST_COMMIT_RETRIES = 4
 FORMAT_WITH_VECTORS = 3
+# A file counts as at least so much where files are dealt out to tasks. A few columns of a
+# micro-batch's small ones are read in a moment: by Iceberg's 4 MiB a task would get too few.
+SLIM_OPEN_COST = 1024 * 1024
 STAGING_OPTIONS = {"fanout-enabled": "true", "distribution-mode": "none"}
 
 
@@ -89,10 +92,10 @@ class LakeTable:
             if found.stamp is not None:
                 yield found
 
-    def at(self, snapshot: int) -> DataFrame:
-        """Its rows as they stood then."""
-        table = self._spark.read.format("iceberg").option("versionAsOf", snapshot)
-        return table.load(self.name)
+    def at(self, snapshot: int, spark: SparkSession) -> DataFrame:
+        """Its rows as they stood then, for a query of few columns in this session."""
+        table = spark.read.format("iceberg").option("versionAsOf", snapshot)
+        return table.option("file-open-cost", SLIM_OPEN_COST).load(self.name)
 
     def empty_at(self, snapshot: int) -> bool:
         """Whether it had no row then, also none that is gone since."""

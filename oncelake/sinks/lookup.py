@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from oncelake.lake import LakeTable
@@ -57,7 +57,7 @@ class Lookup:
         """`newest` has each key once, with its rank; `days` are those of its rows, since 1970."""
         if self._main.empty_at(snapshot):
             return Found({}, 0, sorted(self._deleted(newest)))
-        there = self.there(snapshot, days)
+        there = self.there(newest.sparkSession, snapshot, days)
         newer = self._rank_of(newest) > self._rank_there(there)
         by_tombstone = newest[RANK][TOMBSTONE] if self._tombstones else F.lit(False)
         found = (
@@ -85,17 +85,18 @@ class Lookup:
         head = self._tombstones.head()
         if head is None or self._tombstones.empty_at(head):
             return set()
-        there = self._tombstones.at(head)
+        there = self._tombstones.at(head, newest.sparkSession)
         older = self._rank_of(newest) < self._rank_there(there)
         on = [*self._same_key(there, newest), older]
         found = there.join(F.broadcast(newest), on).select(_place(newest).alias("place"))
         return {tuple(row["place"]) for row in found.distinct().collect()}
 
-    def there(self, snapshot: int, days: Collection[int | None]) -> DataFrame:
+    def there(self, spark: SparkSession, snapshot: int,
+              days: Collection[int | None]) -> DataFrame:  # fmt: skip
         """The table's rows that may have the keys, by the columns that tell."""
         versions = self._versions
         columns = *versions.key, *versions.order, "kafka_partition", "kafka_offset"
-        rows = self._main.at(snapshot)
+        rows = self._main.at(snapshot, spark)
         if self.horizon is not None:
             rows = rows.filter(_near(rows[self.horizon.column], days, self.horizon.reach))
         return rows.select(*dict.fromkeys(columns), "_file", "_pos")

@@ -12,6 +12,7 @@ that an older version which comes after it loses against it.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, Window
@@ -23,7 +24,7 @@ from oncelake.errors import Unaccounted
 from oncelake.lake import LakeTable, Staged
 from oncelake.ledger import Placement
 from oncelake.model import Ranges, show_ranges
-from oncelake.planner import local_rows
+from oncelake.planner import as_written, local_rows
 from oncelake.rules import TOMBSTONE, Versions
 from oncelake.sinks.append import describe
 from oncelake.sinks.intake import Due, Intake, Shape
@@ -62,6 +63,12 @@ class UpsertSink:
 
     def stage(self, due: Due, placement: Placement) -> Staging:
         """Write files and vectors for what is due, and know of each row what became of it."""
+        # What a user's own code puts into the plan is Spark's to plan.
+        ours_alone = due.one_an_offset
+        with as_written(due.read.sparkSession) if ours_alone else nullcontext():
+            return self._stage(due, placement)
+
+    def _stage(self, due: Due, placement: Placement) -> Staging:
         assert placement.base is not None, "the claim's commit gave the table a snapshot"
         census = self._intake.census(due)
         ranked = self._ranked(self._intake.good(census.rows())).persist()

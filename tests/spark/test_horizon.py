@@ -92,8 +92,8 @@ def test_only_files_near_by_are_read(records: Records, spark: SparkSession) -> N
     assert head is not None
     day_20 = (NOON // DAY) + 20
     lookup = Lookup(VERSIONS, records.main, None, Horizon("published_at", 3 * DAY))
-    assert _files_read(lookup.there(head, [day_20])) == 1
-    assert _files_read(lookup.there(head, [day_20, day_20 + 10])) == 2
+    assert _files_read(lookup.there(spark, head, [day_20])) == 1
+    assert _files_read(lookup.there(spark, head, [day_20, day_20 + 10])) == 2
 
 
 def _files_read(rows: DataFrame) -> int:

@@ -38,6 +38,28 @@ def test_the_batch_time_is_one_and_of_now(spark: SparkSession) -> None:
     assert before - 0.001 <= times.pop() <= datetime.now(UTC).timestamp()
 
 
+def test_one_machine_reads_with_a_task_a_core(spark: SparkSession) -> None:
+    cores = spark.sparkContext.defaultParallelism
+    for parts in (1, cores + 4):
+        rows = planner.in_few_tasks(spark.range(100).repartition(parts))
+        assert rows.rdd.getNumPartitions() == min(parts, cores)
+
+
+def test_plans_run_as_they_are_written_and_only_for_so_long(spark: SparkSession) -> None:
+    def adaptive() -> bool:
+        return "AdaptiveSparkPlan" in _executed(spark.range(9).groupBy("id").count())
+
+    def interrupted() -> None:
+        with planner.as_written(spark):
+            assert not adaptive()
+            raise ZeroDivisionError
+
+    assert adaptive()
+    with pytest.raises(ZeroDivisionError):
+        interrupted()
+    assert adaptive()
+
+
 def test_a_record_is_decoded_once(spark: SparkSession) -> None:
     """A filter on the reason must not be pushed below the decoding."""
     schema = articles.SCHEMA_FILE

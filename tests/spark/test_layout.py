@@ -1,0 +1,35 @@
+"""The tables of a pipeline are made as the spec says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from oncelake import layout
+from oncelake.reading import Reading
+from tests.spark.records import Records
+
+ASKED = {
+    "write.parquet.compression-codec": "zstd",
+    "write.metadata.metrics.column.title": "counts",
+    "write.parquet.bloom-filter-enabled.column.id": "true",
+}
+
+
+def test_the_specs_properties_win_and_those_of_a_column_are_for_the_main_table(
+    spark: SparkSession, warehouse: Path, tmp_path: Path
+) -> None:
+    """The quarantine has no such columns: Iceberg would not make it."""
+    spec = Records(spark, warehouse, tmp_path).spec
+    name = f"{spec.table.name}_asked"
+    asked = replace(spec.table, name=name, quarantine=f"{name}_aside", properties=ASKED)
+    spec = replace(spec, table=asked)
+    tables = layout.make_tables(spark, spec, Reading.of(spark, spec).record)
+    quarantine = tables.sides["quarantined"].properties()
+    assert tables.main.properties().items() >= {**layout.TABLE_PROPERTIES, **ASKED}.items() - {
+        ("format-version", "2")
+    }
+    assert quarantine["write.parquet.compression-codec"] == "zstd"
+    assert not [key for key in quarantine if ".column." in key]
