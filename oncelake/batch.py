@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 
 from oncelake import events
+from oncelake.checkpoint import Checkpoint
 from oncelake.commit import Committer, Staging
 from oncelake.events import Tell
 from oncelake.ledger import Placement
 from oncelake.model import non_empty, show_ranges
-from oncelake.source import OffsetLog
 
 Stage = Callable[[DataFrame, Placement], Staging]
 
@@ -25,11 +25,11 @@ class Parked(Exception):
 class BatchWriter:
     """What foreachBatch calls. It never returns normally from a batch that main does not hold."""
 
-    def __init__(self, committer: Committer, stage: Stage, log: OffsetLog,
+    def __init__(self, committer: Committer, stage: Stage, logs: Checkpoint,
                  tell: Tell) -> None:  # fmt: skip
         self._committer = committer
         self._stage = stage
-        self._log = log
+        self._logs = logs
         self._tell = tell
         self._idle = threading.Condition()
         self._busy = False
@@ -83,7 +83,7 @@ class BatchWriter:
     def _write(self, rows: DataFrame, batch_id: int) -> None:
         began = time.monotonic()
         self.doing = f"batch {batch_id}"
-        ranges = non_empty(self._log.ranges(batch_id))
+        ranges = non_empty(self._logs.ranges(batch_id))
         self.doing = f"batch {batch_id} ({show_ranges(ranges)})"
         self._tell(events.planned(batch_id, ranges))
 

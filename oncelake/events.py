@@ -41,6 +41,14 @@ def claimed(table: str, progress: Progress) -> Event:
     return Event("claimed", text, facts)
 
 
+def set_aside(checkpoint: str, aside: str, why: str) -> Event:
+    text = (
+        f"the checkpoint {checkpoint} cannot be used: {why}. It is set aside as {aside}; Spark "
+        "begins anew where the table ends"
+    )
+    return Event("set_aside", text, {"checkpoint": checkpoint, "aside": aside, "why": why})
+
+
 def planned(batch: int, ranges: Ranges) -> Event:
     offsets = sum(span.end - span.start for span in ranges.values())
     text = f"batch {batch}: {offsets:,} offsets in {len(ranges)} partitions"

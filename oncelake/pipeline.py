@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from urllib.parse import urlparse
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from oncelake import events, lake, layout, source
+from oncelake import checkpoint, events, lake, layout, source
 from oncelake.batch import BatchWriter, Stage
+from oncelake.checkpoint import Checkpoint
 from oncelake.commit import Committer, OnStep, Staging
-from oncelake.errors import CheckpointUnusable
 from oncelake.events import Tell
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, TopicPartition
+from oncelake.planner import in_few_tasks
 from oncelake.query import RunningQuery
 from oncelake.reading import Reading
 from oncelake.rules import MICROS, EventTime, Versions
@@ -49,7 +47,14 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     reading = Reading.of(spark, spec)
     tables = layout.make_tables(spark, spec, reading.record)
     committer = Committer(spec.name, tables.main, tables.sides, running.on_step)
+    checkpoint.prepare(running.checkpoint)
+    logs = Checkpoint(lake.Folder(spark, running.checkpoint))
+    found = logs.look()
+    checkpoint.require_ours(running.checkpoint, found, spec.source.topic)
     progress = claim(committer, topics, topics.starts(spec.source.start), running)
+    if fault := found.fault(progress):
+        committer.require_ownership()
+        running.tell(events.set_aside(running.checkpoint, logs.set_aside(), fault))
     stage_rows = stager(spec, reading, tables)
 
     def stage(batch: DataFrame, placement: Placement) -> Staging:
@@ -62,7 +67,6 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
 def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPartition, int],
           running: Running) -> Progress:  # fmt: skip
     """Own the pipeline, and publish what a former run had decided but not finished."""
-    prepare_checkpoint(running.checkpoint)
     progress = committer.claim(topics.origin, starts)
     running.tell(events.claimed(committer.table, progress))
     committer.finish()
@@ -72,8 +76,8 @@ def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPart
 def launch(stream: DataFrame, committer: Committer, stage: Stage,
            running: Running) -> RunningQuery:  # fmt: skip
     """Start the query whose batches go through the protocol."""
-    log = source.OffsetLog(stream.sparkSession, running.checkpoint)
-    writer = BatchWriter(committer, stage, log, running.tell)
+    logs = Checkpoint(lake.Folder(stream.sparkSession, running.checkpoint))
+    writer = BatchWriter(committer, stage, logs, running.tell)
     query = stream.writeStream.option("checkpointLocation", running.checkpoint).foreachBatch(writer)
     if running.once:
         query = query.trigger(availableNow=True)
@@ -81,26 +85,6 @@ def launch(stream: DataFrame, committer: Committer, stage: Stage,
         milliseconds = round(running.trigger_seconds * 1000)
         query = query.trigger(processingTime=f"{milliseconds} milliseconds")
     return RunningQuery(query.start, writer, committer.require_ownership)
-
-
-def prepare_checkpoint(checkpoint: str) -> None:
-    """A local checkpoint folder must be there and writable; elsewhere Spark will say."""
-    parts = urlparse(checkpoint)
-    if parts.scheme not in {"", "file"}:
-        return
-    folder = Path(parts.path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CheckpointUnusable(
-            f"the checkpoint folder {folder} cannot be made: {error.strerror}. Type: sudo mkdir -p "
-            f"{folder} && sudo chown $USER {folder}, or set CHECKPOINT_LOCATION to another"
-        ) from error
-    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        raise CheckpointUnusable(
-            f"the checkpoint folder {folder} is not writable by this user. Type: sudo chown -R "
-            f"$USER {folder}, or set CHECKPOINT_LOCATION to another"
-        )
 
 
 def stager(spec: PipelineSpec, reading: Reading, tables: layout.Tables) -> Stage:
@@ -146,9 +130,9 @@ def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
     It is not when part of the batch is there already, or when another driver wrote to the
     checkpoint: then the stamped offsets are read again from Kafka.
     """
-    if lake.planned(batch) == todo:
-        return batch
-    return source.read_ranges(batch.sparkSession, spec.source, spec.limits, todo)
+    if lake.planned(batch) != todo:
+        batch = source.read_ranges(batch.sparkSession, spec.source, spec.limits, todo)
+    return in_few_tasks(batch) if spec.limits.min_partitions is None else batch
 
 
 def _begin(progress: Progress, topics: source.Topics) -> Mapping[TopicPartition, int]:

@@ -1,8 +1,4 @@
-"""Kafka as a source: the stream with its coordinates, a batch's ranges, and whose offsets they are.
-
-Ranges are read from Spark's offset log, never from the rows: transactions and compaction leave
-holes, so the smallest and greatest offset of a batch's rows say nothing about its borders.
-"""
+"""Kafka as a source: the stream with its coordinates, and whose offsets they are."""
 
 from __future__ import annotations
 
@@ -11,17 +7,15 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 from typing import TypeVar
-from urllib.parse import unquote, urlparse
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from pyspark.sql import DataFrame, SparkSession
 
-from oncelake.errors import CheckpointUnusable, KafkaUnreachable, TopicMissing
+from oncelake.errors import KafkaUnreachable, TopicMissing
 from oncelake.model import Origin, Ranges, Span, TopicPartition
 from oncelake.spec import LimitsSpec, SourceSpec, shown
 
@@ -33,7 +27,7 @@ NOT_LED = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION)
 # that. And it asks behind a fetch that waits for new records at the topic's end, half a second a
 # task by default: a batch that reaches the end would spend its time there.
 FETCH_OPTIONS = {
-    "kafka.max.poll.records": "5000",
+    "kafka.max.poll.records": "10000",
     "kafka.max.partition.fetch.bytes": "4194304",
     "kafka.fetch.max.wait.ms": "10",
 }
@@ -147,59 +141,6 @@ def _options(source: SourceSpec, limits: LimitsSpec) -> dict[str, str]:
         **FETCH_OPTIONS,
         **{f"kafka.{key}": value for key, value in source.options.items()},
     }
-
-
-class OffsetLog:
-    """Spark's own record of a query's batches, below its checkpoint."""
-
-    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
-        self._spark = spark
-        self._checkpoint = checkpoint.rstrip("/")
-
-    def ranges(self, batch_id: int) -> Ranges:
-        """The offsets of a batch: from the end of the one before it to its own end."""
-        ends = self._offsets(f"offsets/{batch_id}", heading=2)
-        if batch_id:
-            begins = self._offsets(f"offsets/{batch_id - 1}", heading=2)
-        else:
-            begins = self._offsets("sources/0/0", heading=1)
-        # A partition that the former batch did not know was added since: it begins at 0.
-        return {tp: Span(begins.get(tp, 0), end) for tp, end in ends.items()}
-
-    def _offsets(self, entry: str, heading: int) -> dict[TopicPartition, int]:
-        return parse_offsets(self._read(entry), heading, f"{self._checkpoint}/{entry}")
-
-    def _read(self, entry: str) -> str:
-        path = f"{self._checkpoint}/{entry}"
-        parts = urlparse(path)
-        try:
-            if parts.scheme in {"", "file"}:
-                return Path(unquote(parts.path) if parts.scheme else path).read_text()
-            rows = self._spark.read.text(path, wholetext=True).collect()
-            return str(rows[0][0])
-        except (OSError, UnicodeDecodeError, IndexError) as error:
-            raise CheckpointUnusable(
-                f"Spark's offset log {path} cannot be read ({error}). The table knows where to go "
-                f"on: move the checkpoint {self._checkpoint} aside and run again"
-            ) from error
-
-
-def parse_offsets(text: str, heading: int, where: str) -> dict[TopicPartition, int]:
-    """An entry of the offset log: lines of heading, then one line of JSON a source."""
-    sources = text.splitlines()[heading:]
-    try:
-        (line,) = sources
-        return {
-            TopicPartition(topic, int(partition)): int(offset)
-            for topic, partitions in json.loads(line).items()
-            for partition, offset in partitions.items()
-        }
-    except (ValueError, AttributeError) as error:
-        raise CheckpointUnusable(
-            f"{where} does not name the offsets of exactly one Kafka source. A stream into "
-            "oncelake reads from one Kafka source; if the file is damaged, move the checkpoint "
-            "aside and run again: the table knows where to go on"
-        ) from error
 
 
 def _offsets(admin: AdminClient, keys: list[TopicPartition],

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from oncelake import lake, layout, pipeline, rules, source
 from oncelake.batch import Stage
+from oncelake.checkpoint import prepare
 from oncelake.commit import Committer, Staging
 from oncelake.decode import REASON, RECORD
 from oncelake.errors import CheckpointUnusable, TerminalError
@@ -72,6 +73,7 @@ def write(  # noqa: PLR0913 (all but two by keyword)
     committer = Committer(pipeline_name or table.rsplit(".", 1)[-1], tables.main, tables.sides)
     running = pipeline.Running(checkpoint, trigger_seconds, once)
     topics = kafka.describe()
+    prepare(checkpoint)
     pipeline.claim(committer, topics, topics.starts("earliest"), running)
     stage = _upserts(columns, versions, tables) if versions.key else _appends(columns, tables)
 

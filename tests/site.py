@@ -20,6 +20,7 @@ from oncelake.samples.producer import Target, produce
 from oncelake.spec import read_spec
 from tests import oracle
 
+PARTITIONS = 3
 _numbers = itertools.count(1)
 
 SPEC = """\
@@ -71,7 +72,7 @@ class Site:
         """`more` are further lines of its spec."""
         number = next(_numbers)
         site = cls(folder, kafka.bootstrap, f"faults.{number}", f"faults{number}", upsert)
-        create_topic(site.bootstrap, site.topic, partitions=3)
+        create_topic(site.bootstrap, site.topic, partitions=PARTITIONS)
         schema = resources.files("oncelake.samples").joinpath("article.avsc").read_text()
         (folder / "article.avsc").write_text(schema)
         text = SPEC.format(

@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 else:
     Verbs = argparse._SubParsersAction
 
-VERB_MODULES = ("spec", "run", "status", "audit", "sql", "conf", "produce", "local", "demo")
+VERB_MODULES = (
+    "spec",
+    "run",
+    "status",
+    "audit",
+    "recover",
+    "sql",
+    "conf",
+    "produce",
+    "local",
+    "demo",
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ Nothing outside this package touches py4j.
 from oncelake.lake.batches import observed, planned
 from oncelake.lake.create import columns_of, create_table
 from oncelake.lake.deletes import Deletes, Positions
+from oncelake.lake.files import Folder
 from oncelake.lake.java import require_iceberg
 from oncelake.lake.publish import Ancestor, Guard, Publication
 from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
@@ -15,6 +16,7 @@ __all__ = [
     "STAGING_OPTIONS",
     "Ancestor",
     "Deletes",
+    "Folder",
     "Guard",
     "LakeTable",
     "Positions",

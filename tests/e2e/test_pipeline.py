@@ -11,12 +11,13 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 from oncelake import lake, source
+from oncelake.checkpoint import Checkpoint
 from oncelake.errors import TerminalError
 from oncelake.events import Event
 from oncelake.local.kafka import LocalKafka
 from oncelake.samples import articles
 from oncelake.spec import LimitsSpec, read_spec
-from tests.site import Site
+from tests.site import PARTITIONS, Site
 
 
 @pytest.fixture
@@ -37,8 +38,12 @@ def test_every_record_lands_once_and_bad_ones_in_quarantine(
     site: Site, spark: SparkSession
 ) -> None:
     site.produce(3000)
-    assert set(_outcomes(site.run_here(spark))) == {"written"}
+    events = site.run_here(spark)
+    assert set(_outcomes(events)) == {"written"}
     site.assert_exactly_once(spark)
+    # Of each day a file a task, and fewer tasks than Kafka has partitions.
+    files = [event.facts["files"] for event in events if event.name == "staged"]
+    assert max(files) <= 2 * spark.sparkContext.defaultParallelism < 2 * PARTITIONS
 
 
 def test_a_restart_goes_on_where_the_table_ends(site: Site, spark: SparkSession) -> None:
@@ -131,7 +136,7 @@ def test_a_batch_shows_the_offsets_it_will_read(site: Site, spark: SparkSession)
     found = {}
 
     def look(batch: DataFrame, batch_id: int) -> None:
-        log = source.OffsetLog(spark, str(site.checkpoint))
+        log = Checkpoint(lake.Folder(spark, str(site.checkpoint)))
         found[batch_id] = (lake.planned(batch), log.ranges(batch_id), batch.rdd.getNumPartitions())
 
     starts = source.describe_topic(spec.source).starts("earliest")

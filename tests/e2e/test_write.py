@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 import oncelake
-from oncelake import source
+from oncelake.checkpoint import Checkpoint
 from oncelake.errors import CheckpointUnusable, Gap, TerminalError, Unaccounted
 from oncelake.local.kafka import LocalKafka
 from oncelake.model import Span, TopicPartition
@@ -80,7 +80,7 @@ def test_a_batch_that_differs_from_the_offset_log_is_refused(
     """As when two runs share a checkpoint, and the log's entry is the other one's."""
     site.produce(300)
     others = {TopicPartition(site.topic, 0): Span(0, 5)}
-    monkeypatch.setattr(source.OffsetLog, "ranges", lambda log, batch_id: others)
+    monkeypatch.setattr(Checkpoint, "ranges", lambda logs, batch: others)
     stream = _stream(site, spark, "earliest").selectExpr("topic", "partition", "offset", "value")
     table = f"demo.news.shared_{site.catalog}"
     kafka = oncelake.Kafka(site.bootstrap, [site.topic])

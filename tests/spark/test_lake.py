@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from oncelake import lake
-from oncelake.errors import TableMissing, TableUnfit
+from oncelake.errors import CheckpointUnusable, TableMissing, TableUnfit
 from oncelake.lake import LakeTable, Publication, Unanswered
 from oncelake.ledger import AlreadyLanded, View, guard, has_landed
 
@@ -54,6 +54,23 @@ def test_an_iceberg_that_lacks_a_class_is_named(
 
 def test_properties_are_quoted(spark: SparkSession, name: str) -> None:
     assert LakeTable(spark, name).properties()["owner's"] == "it's \\ quoted"
+
+
+def test_a_catalog_that_is_not_set_up_is_named(spark: SparkSession) -> None:
+    for ask in (LakeTable, lambda spark, name: lake.create_table(spark, name, "id bigint")):
+        with pytest.raises(TableUnfit, match=r"no catalog elsewhere, .* Set spark\.sql\.catalog\."):
+            ask(spark, "elsewhere.news.articles")
+
+
+def test_a_property_that_cannot_be_is_told_as_such(spark: SparkSession) -> None:
+    wrong = {"write.metadata.metrics.column.absent": "none"}
+    with pytest.raises(TableUnfit, match=r"Iceberg refuses demo\.lake\.wrong .*absent"):
+        lake.create_table(spark, "demo.lake.wrong", "id bigint", (), wrong)
+
+
+def test_a_file_system_that_spark_does_not_know_is_named(spark: SparkSession) -> None:
+    with pytest.raises(CheckpointUnusable, match=r"nowhere://chk cannot be reached: .*nowhere"):
+        lake.Folder(spark, "nowhere://chk")
 
 
 def test_staged_rows_are_counted_and_invisible(spark: SparkSession, name: str) -> None:

@@ -1,0 +1,60 @@
+"""Weigh a pipeline's checkpoint against its table, and set it aside where it cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from oncelake import ledger
+from oncelake.checkpoint import Checkpoint, Offsets
+from oncelake.lake import Folder, LakeTable
+from oncelake.model import Progress, TopicPartition
+from oncelake.spec import PipelineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """`aside`: what the checkpoint was renamed to, where it was."""
+
+    table: str
+    checkpoint: str
+    progress: Progress | None
+    resumes: Offsets
+    fault: str | None = None
+    aside: str | None = None
+
+    @property
+    def partitions(self) -> list[tuple[TopicPartition, int, int | None]]:
+        """Where the table ends, and where the checkpoint would go on, if it says."""
+        positions = self.progress.positions if self.progress else {}
+        return [(tp, span.end, self.resumes.get(tp)) for tp, span in sorted(positions.items())]
+
+    def to_json(self) -> Mapping[str, Any]:
+        return {
+            "table": self.table,
+            "checkpoint": self.checkpoint,
+            "claimed": self.progress is not None,
+            "usable": self.fault is None,
+            "fault": self.fault,
+            "aside": self.aside,
+            "partitions": [
+                {"topic": tp.topic, "partition": tp.partition, "table": table, "checkpoint": begins}
+                for tp, table, begins in self.partitions
+            ],
+        }
+
+
+def recover(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> Recovery:
+    """What a run does at its start, and that of another topic too; a dry run changes nothing."""
+    logs = Checkpoint(Folder(spark, spec.checkpoint))
+    found = logs.look()
+    progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress
+    if progress is None:
+        return Recovery(spec.table.name, spec.checkpoint, None, found.resumes)
+    other = found.of_another(spec.source.topic)
+    fault = f"it is of topic {other}" if other else found.fault(progress)
+    aside = logs.set_aside() if fault and not dry_run else None
+    return Recovery(spec.table.name, spec.checkpoint, progress, found.resumes, fault, aside)
