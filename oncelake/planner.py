@@ -54,7 +54,7 @@ def as_written(spark: SparkSession) -> Iterator[None]:
     """Run plans as they are written, on one machine.
 
     By default Spark plans a query anew after each of its shuffles, to find the number of tasks that
-    fits. Here that number is known, and for a batch's small queries the planning takes longer.
+    fits. Here that number is known, and with a batch's small queries it takes longer than it saves.
     """
     if not _is_local(spark):
         yield
