@@ -6,15 +6,16 @@ import logging
 import threading
 from collections.abc import Callable
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from oncelake.batch import BatchWriter
 from oncelake.errors import Gap, OncelakeError, TerminalError
 
 POLL_SECONDS = 1
-# Spark's words when two drivers write one checkpoint: the fenced one may still be ending.
-CONTENDED = "CONCURRENT_STREAM_LOG_UPDATE"
+# Spark's words when two drivers write one checkpoint: the fenced one may still be ending. The
+# second are those of two that write one file at the same instant; they have no error class.
+CONTENDED = ("CONCURRENT_STREAM_LOG_UPDATE", "Multiple streaming queries are concurrently using")
 RESTARTS = 5
 
 
@@ -27,7 +28,7 @@ class RunningQuery:
         self._writer = writer
         self._require_ownership = require_ownership
         self._restarts = 0
-        self._query = start()
+        self._query = self._started()
 
     @property
     def query(self) -> StreamingQuery:
@@ -40,7 +41,11 @@ class RunningQuery:
                 if self._query.awaitTermination(POLL_SECONDS):
                     return True
             except StreamingQueryException as error:
-                self._restart_or_raise(error)
+                if isinstance(self._writer.failure, OncelakeError):
+                    raise self._writer.failure from error
+                if not self._goes_on(error):
+                    raise self._explained(error) from error
+                self._query = self._started()
         return False
 
     def end_gracefully(self) -> None:
@@ -57,27 +62,33 @@ class RunningQuery:
         self._writer.release()
         self._query.stop()
 
-    def _restart_or_raise(self, error: StreamingQueryException) -> None:
-        """The owner of the pipeline goes on where an overtaken run disturbed its checkpoint."""
-        if isinstance(self._writer.failure, OncelakeError):
-            raise self._writer.failure from error
+    def _started(self) -> StreamingQuery:
+        """Spark's query, whose id too is a file of the checkpoint, written before it runs."""
+        while True:
+            try:
+                return self._start()
+            except PySparkException as error:
+                if not self._goes_on(error):
+                    raise
+
+    def _goes_on(self, error: PySparkException) -> bool:
+        """Whether an overtaken run disturbed the checkpoint: then the owner starts anew."""
         self._require_ownership()
-        if CONTENDED in str(error) and self._restarts < RESTARTS:
-            self._restarts += 1
-            self._query = self._start()
-            return
+        contended = any(words in str(error) for words in CONTENDED)
+        self._restarts += contended
+        return contended and self._restarts <= RESTARTS
+
+    def _explained(self, error: StreamingQueryException) -> OncelakeError:
+        """An error that is not ours: whoever looks for its cause needs the stack."""
         cause = self._writer.failure or error
-        # An error that is not ours: whoever looks for its cause needs the stack.
-        logging.getLogger(__name__).error("%s failed", self._writer.doing, exc_info=cause)
-        raise _explained(self._writer.doing, str(cause)) from error
-
-
-def _explained(batch: str, message: str) -> OncelakeError:
-    if "failOnDataLoss" in message or "data may have been lost" in message:
-        return Gap(
-            f"Kafka no longer holds offsets that are due: {message}. Nothing was written past them"
+        batch, message = self._writer.doing, str(cause)
+        logging.getLogger(__name__).error("%s failed", batch, exc_info=cause)
+        if "failOnDataLoss" in message or "data may have been lost" in message:
+            return Gap(
+                f"Kafka no longer holds offsets that are due: {message}. Nothing was written past "
+                "them"
+            )
+        return TerminalError(
+            f"{batch} failed and nothing of it was committed: {message}. Mend the cause and run "
+            "again: the table knows where to go on"
         )
-    return TerminalError(
-        f"{batch} failed and nothing of it was committed: {message}. Mend the cause and run "
-        "again: the table knows where to go on"
-    )
