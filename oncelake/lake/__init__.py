@@ -1,18 +1,19 @@
 """The one door to Java: Iceberg's API, and what Spark tells only there.
 
-Nothing outside this package touches py4j.
+Nothing outside this package touches py4j, but for the audit, which shares no code with it.
 """
 
 from oncelake.lake.batches import observed, planned
 from oncelake.lake.create import columns_of, create_table
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
-from oncelake.lake.java import require_iceberg
+from oncelake.lake.java import JAVA_ERRORS, require_iceberg
 from oncelake.lake.publish import Ancestor, Guard, Publication
 from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
 from oncelake.lake.text import utf8_check
 
 __all__ = [
+    "JAVA_ERRORS",
     "STAGING_OPTIONS",
     "Ancestor",
     "Deletes",

@@ -43,7 +43,8 @@ class Handmade:
         kept = f"TBLPROPERTIES ({properties})" if properties else ""
         spark.sql(f"CREATE TABLE {self.main} ({MAIN}) USING iceberg {kept}")
         spark.sql(f"CREATE TABLE {self.side} ({SIDE}) USING iceberg")
-        origin = Origin("cluster-1", {TOPIC: "topic-1"})
+        # Ids are random, so there is one with words in it that Spark takes for a secret's.
+        origin = Origin("cluster-1", {TOPIC: "PURlraTokenDCQm6su2I9I"})
         positions = {TopicPartition(TOPIC, p): Span(0, 0) for p in (0, 1)}
         self.progress = Progress(PIPELINE, origin, positions=positions)
         self.away: dict[str, list[Coordinate]] = {}

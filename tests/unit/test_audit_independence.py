@@ -62,12 +62,14 @@ def test_the_audit_imports_nothing_of_the_write_path() -> None:
     assert [name for name in sorted(ours) if not name.startswith(ALLOWED)] == []
 
 
-def test_the_audit_reads_tables_through_spark_sql_alone() -> None:
+def test_the_audit_reads_tables_through_spark_sql_and_properties_in_one_place() -> None:
     reached = {name for module in audit_modules() for name in reached_from(module)}
     assert not any(name.split(".")[0] in {"py4j", "importlib"} for name in reached)
     for module in audit_modules():
         path = file_of(module)
         assert path is not None
+        if module == "oncelake.ops.audit.tables":
+            continue  # Spark's SQL does not give every property as it is.
         for private in ("_jvm", "_jsparkSession", "_jdf", "__import__"):
             assert private not in path.read_text(), module
 

@@ -1,17 +1,17 @@
-"""Read what Iceberg records of a table, with Spark SQL alone: properties and snapshots."""
+"""Read what Iceberg records of a table: properties and snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from oncelake.errors import CatalogUnreachable
 from oncelake.ops.audit.evidence import History, Snapshot
 
-HEAD = "current-snapshot-id"
 READS = 5
 
 
@@ -36,11 +36,10 @@ def read_table(spark: SparkSession, name: str) -> TableState | None:
     if not spark.catalog.tableExists(name):
         return None
     for _ in range(READS):
-        properties = _properties(spark, name)
+        properties, head = _standing(spark, name)
         snapshots = _snapshots(spark, name)
-        head = properties[HEAD]
-        if head == "none" or int(head) in snapshots:
-            ancestors = _ancestors(snapshots, None if head == "none" else int(head))
+        if head is None or head in snapshots:
+            ancestors = _ancestors(snapshots, head)
             known = {each.snapshot_id for each in ancestors}
             others = tuple(s for i, s in snapshots.items() if i not in known)
             return TableState(History(name, True, ancestors, others), properties)
@@ -50,8 +49,14 @@ def read_table(spark: SparkSession, name: str) -> TableState | None:
     )
 
 
-def _properties(spark: SparkSession, name: str) -> dict[str, str]:
-    return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {quoted(name)}").collect()}
+def _standing(spark: SparkSession, name: str) -> tuple[dict[str, str], int | None]:
+    """Properties and head, from Iceberg itself. Spark's SHOW TBLPROPERTIES blots out every value
+    with `url`, `token` or the like in it, and progress holds names of topics and random ids."""
+    jvm: Any = spark._jvm
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    table.refresh()
+    head = table.currentSnapshot()
+    return dict(table.properties()), None if head is None else int(head.snapshotId())
 
 
 def _snapshots(spark: SparkSession, name: str) -> dict[int, Snapshot]:
