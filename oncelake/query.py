@@ -6,11 +6,12 @@ import logging
 import threading
 from collections.abc import Callable
 
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from oncelake.batch import BatchWriter
 from oncelake.errors import Gap, OncelakeError, TerminalError
+from oncelake.lake import JAVA_ERRORS
 
 POLL_SECONDS = 1
 # Spark's words when two drivers write one checkpoint: the fenced one may still be ending. The
@@ -67,11 +68,11 @@ class RunningQuery:
         while True:
             try:
                 return self._start()
-            except PySparkException as error:
+            except JAVA_ERRORS as error:
                 if not self._goes_on(error):
                     raise
 
-    def _goes_on(self, error: PySparkException) -> bool:
+    def _goes_on(self, error: Exception) -> bool:
         """Whether an overtaken run disturbed the checkpoint: then the owner starts anew."""
         self._require_ownership()
         contended = any(words in str(error) for words in CONTENDED)

@@ -13,7 +13,8 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from pyspark.errors import PySparkException, StreamingQueryException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -37,7 +38,7 @@ class Disturbed:
         assert jvm is not None
         taken = jvm.org.apache.hadoop.fs.FileAlreadyExistsException("offsets/0")
         errors = jvm.org.apache.spark.sql.errors.QueryExecutionErrors
-        self._words = errors.multiStreamingQueriesUsingPathConcurrentlyError("here", taken)
+        self._error = errors.multiStreamingQueriesUsingPathConcurrentlyError("here", taken)
         self._times = times
         self._when_started = when_started
         self.starts = 0
@@ -45,12 +46,12 @@ class Disturbed:
     def start(self) -> StreamingQuery:
         self.starts += 1
         if self._when_started and self.starts <= self._times:
-            raise PySparkException(self._words.getMessage())
+            raise Py4JJavaError("An error occurred", self._error)
         return cast(StreamingQuery, self)
 
     def awaitTermination(self, timeout: int) -> bool:
         if self.starts <= self._times:
-            raise StreamingQueryException(f"[STREAM_FAILED] {self._words.getMessage()}")
+            raise StreamingQueryException(f"[STREAM_FAILED] {self._error.getMessage()}")
         return True
 
 
@@ -61,9 +62,7 @@ def test_the_owner_starts_anew(spark: SparkSession, when_started: bool) -> None:
     assert query.starts == RESTARTS + 1
 
 
-@pytest.mark.parametrize(
-    ("when_started", "error"), [(True, PySparkException), (False, TerminalError)]
-)
+@pytest.mark.parametrize(("when_started", "error"), [(True, Py4JJavaError), (False, TerminalError)])
 def test_but_not_for_ever(spark: SparkSession, when_started: bool, error: type[Exception]) -> None:
     query = Disturbed(spark, times=RESTARTS + 1, when_started=when_started)
     with pytest.raises(error, match="concurrently"):
