@@ -21,6 +21,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 ANSWER_SECONDS = 20.0
 
+OF_THE_SERVER = "rest_backend"
+"""What Apache's REST catalog calls the one that it keeps its tables in."""
+
 
 class Article(NamedTuple):
     """A row of the main table, without the time at which it was written."""
@@ -86,9 +89,8 @@ def _rank(article: Article) -> tuple[datetime, int, int]:
     return article.published_at, article.partition, article.offset
 
 
-def actual(database: Path, table: str, quarantine: str) -> Contents:
+def actual(database: Path, catalog_name: str, table: str, quarantine: str) -> Contents:
     """Every row of both tables as PyIceberg reads them."""
-    catalog_name, namespace, name = table.split(".")
     catalog = SqlCatalog(catalog_name, uri=f"sqlite:///{database}")
     good = Counter(
         Article(
@@ -96,7 +98,7 @@ def actual(database: Path, table: str, quarantine: str) -> Contents:
             row["kafka_offset"],
             *(row[field] for field in Article._fields[2:]),
         )
-        for row in _rows(catalog, f"{namespace}.{name}")
+        for row in _rows(catalog, table)
     )
     bad = Counter(
         BadRecord(
@@ -107,7 +109,7 @@ def actual(database: Path, table: str, quarantine: str) -> Contents:
             row["key"],
             row["value"],
         )
-        for row in _rows(catalog, quarantine.removeprefix(f"{catalog_name}."))
+        for row in _rows(catalog, quarantine)
     )
     catalog.engine.dispose()
     return Contents(good, bad)
@@ -130,7 +132,9 @@ def read_schema(path: Path) -> dict[str, Any]:
 
 
 def _rows(catalog: SqlCatalog, name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = catalog.load_table(name).scan().to_arrow().to_pylist()
+    """`name` is the table's in Spark, with that of the catalog there."""
+    found = catalog.load_table(name.partition(".")[2])
+    rows: list[dict[str, Any]] = found.scan().to_arrow().to_pylist()
     return rows
 
 

@@ -11,6 +11,7 @@ import psutil
 from pyspark.sql import SparkSession
 
 from oncelake import events, pipeline
+from oncelake.commit import OnStep
 from oncelake.demo.run import PipelineRun
 from oncelake.demo.tally import Event
 from oncelake.local.kafka import LocalKafka, create_topic
@@ -38,10 +39,7 @@ trigger: 0 seconds
 limits:
   max_offsets: {max_offsets}
 checkpoint: checkpoint
-catalog:
-  type: jdbc
-  uri: jdbc:sqlite:catalog.db
-  warehouse: warehouse
+catalog: {catalog_settings}
 spark:
   master: local[2]
   settings:
@@ -49,6 +47,7 @@ spark:
     spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1
     spark.sql.shuffle.partitions: 2
 """
+JDBC = "{type: jdbc, uri: 'jdbc:sqlite:catalog.db', warehouse: warehouse}"
 UPSERT = """\
 mode: upsert
 key: id
@@ -58,20 +57,21 @@ order: published_at
 
 @dataclass(frozen=True)
 class Site:
-    """Where one test's pipeline lives."""
+    """Where one test's pipeline lives. `rest`: where its catalog is asked, if that is a server."""
 
     folder: Path
     bootstrap: str
     topic: str
     catalog: str
     upsert: bool = False
+    rest: str = ""
 
     @classmethod
     def make(cls, kafka: LocalKafka, folder: Path, max_offsets: int = 1000,
-             upsert: bool = False, more: str = "") -> Site:  # fmt: skip
+             upsert: bool = False, more: str = "", rest: str = "") -> Site:  # fmt: skip
         """`more` are further lines of its spec."""
         number = next(_numbers)
-        site = cls(folder, kafka.bootstrap, f"faults.{number}", f"faults{number}", upsert)
+        site = cls(folder, kafka.bootstrap, f"faults.{number}", f"faults{number}", upsert, rest)
         create_topic(site.bootstrap, site.topic, partitions=PARTITIONS)
         schema = resources.files("oncelake.samples").joinpath("article.avsc").read_text()
         (folder / "article.avsc").write_text(schema)
@@ -80,6 +80,7 @@ class Site:
             topic=site.topic,
             catalog=site.catalog,
             max_offsets=max_offsets,
+            catalog_settings=f"{{type: rest, uri: '{rest}'}}" if rest else JDBC,
         )
         site.spec.write_text(text + (UPSERT if upsert else "") + more)
         return site
@@ -108,13 +109,14 @@ class Site:
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint"
 
-    def run_here(self, spark: SparkSession, max_offsets: int | None = None) -> list[events.Event]:
+    def run_here(self, spark: SparkSession, max_offsets: int | None = None,
+                 on_step: OnStep = lambda when, step: None) -> list[events.Event]:  # fmt: skip
         """One run to the end in this process, on the shared session."""
         self.use_catalog(spark)
         environ = {"ONCELAKE_LIMITS_MAX_OFFSETS": str(max_offsets)} if max_offsets else {}
         spec = read_spec(self.spec, environ).spec
         told: list[events.Event] = []
-        running = pipeline.Running(spec.checkpoint, once=True, tell=told.append)
+        running = pipeline.Running(spec.checkpoint, once=True, tell=told.append, on_step=on_step)
         pipeline.start(spark, spec, running).wait()
         return told
 
@@ -137,12 +139,16 @@ class Site:
 
     def use_catalog(self, spark: SparkSession) -> None:
         prefix = f"spark.sql.catalog.{self.catalog}"
+        jdbc = {
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{self.folder}/catalog.db",
+            "warehouse": f"{self.folder}/warehouse",
+            "jdbc.schema-version": "V1",
+        }
         spark.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
-        spark.conf.set(f"{prefix}.type", "jdbc")
-        spark.conf.set(f"{prefix}.uri", f"jdbc:sqlite:{self.folder}/catalog.db")
-        spark.conf.set(f"{prefix}.warehouse", f"{self.folder}/warehouse")
-        spark.conf.set(f"{prefix}.jdbc.schema-version", "V1")
-        spark.conf.set(f"{prefix}.cache-enabled", "false")
+        settings = {"type": "rest", "uri": self.rest} if self.rest else jdbc
+        for key, value in (settings | {"cache-enabled": "false"}).items():
+            spark.conf.set(f"{prefix}.{key}", value)
 
     def audit(self, spark: SparkSession) -> Report:
         self.use_catalog(spark)
@@ -170,7 +176,8 @@ class Site:
         return oracle.latest(every) if self.upsert else every
 
     def contents(self) -> oracle.Contents:
-        return oracle.actual(self.folder / "catalog.db", self.table, self.quarantine)
+        name = oracle.OF_THE_SERVER if self.rest else self.catalog
+        return oracle.actual(self.folder / "catalog.db", name, self.table, self.quarantine)
 
 
 def wait_for(run: PipelineRun, name: str, times: int = 1) -> Event:

@@ -10,19 +10,26 @@ from xml.etree import ElementTree as xml
 
 from oncelake.versions import pinned
 
+MAVEN = "http://ant.apache.org/ivy/maven"
+
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One declared jar: Maven's three names of it."""
+    """One declared jar: Maven's three names of it, and which of its files are wanted.
+
+    The file without a classifier is named by an empty one. `alone`: without what it depends on.
+    """
 
     organisation: str
     module: str
     version: str
+    classifiers: tuple[str, ...] = ("",)
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Every declared jar by set (`spark`, `kafka`), what is left out, what is replaced."""
+    """Every declared jar by set (`spark`, `kafka`, `rest`), what is left out, what is replaced."""
 
     sets: Mapping[str, tuple[Jar, ...]]
     excludes: Mapping[str, tuple[str, ...]]
@@ -46,16 +53,18 @@ def from_versions(versions: Mapping[str, Any]) -> Declared:
 
 
 def _jars(pins: Mapping[str, Any]) -> tuple[Jar, ...]:
-    return tuple(_jar(name, pin["version"]) for name, pin in pins.items())
+    return tuple(_jar(name, pin) for name, pin in pins.items())
 
 
-def _jar(name: str, version: str) -> Jar:
+def _jar(name: str, pin: Mapping[str, Any]) -> Jar:
     organisation, module = name.split(":")
-    return Jar(organisation, module, version)
+    classifiers = tuple(pin.get("classifiers", ("",)))
+    return Jar(organisation, module, pin["version"], classifiers, pin.get("alone", False))
 
 
 def module_file(jars: Declared) -> str:
     """The text of ivy.xml: one Ivy configuration for each set of jars."""
+    xml.register_namespace("m", MAVEN)
     root = xml.Element("ivy-module", version="2.0")
     xml.SubElement(root, "info", organisation="oncelake", module="jars")
     configurations = xml.SubElement(root, "configurations")
@@ -79,4 +88,12 @@ def module_file(jars: Declared) -> str:
 
 def _dependency(dependencies: xml.Element, jar: Jar, configuration: str) -> None:
     names = {"org": jar.organisation, "name": jar.module, "rev": jar.version}
-    xml.SubElement(dependencies, "dependency", {**names, "conf": f"{configuration}->default"})
+    alone = {"transitive": "false"} if jar.alone else {}
+    found = xml.SubElement(
+        dependencies, "dependency", {**names, **alone, "conf": f"{configuration}->default"}
+    )
+    if jar.classifiers != ("",):
+        for classifier in jar.classifiers:
+            which = {f"{{{MAVEN}}}classifier": classifier} if classifier else {}
+            kind = {"name": jar.module, "type": "jar", "conf": configuration}
+            xml.SubElement(found, "artifact", {**kind, **which})

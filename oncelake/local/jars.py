@@ -1,4 +1,4 @@
-"""The jars for Spark and for the local broker: fetched once per user, checked at each use.
+"""The jars for Spark and for the local servers: fetched once per user, checked at each use.
 
 They are declared in versions.toml, resolved by the Ivy that pyspark ships, and their checksums
 are in jars.sha256. The cache folder is named by the declarations; a jar appears in it only
@@ -26,6 +26,12 @@ def spark_jars() -> list[Path]:
 def kafka_jars() -> list[Path]:
     """The class path of the broker."""
     return _members("kafka")
+
+
+def rest_jars() -> list[Path]:
+    """The class path of the REST catalog: its own, SQLite's, and the Hadoop that pyspark ships."""
+    sqlite = [jar for jar in spark_jars() if jar.name.startswith("sqlite-jdbc-")]
+    return [*_members("rest"), *sqlite, *sorted(ivy.ivy_jar().parent.glob("hadoop-client-*.jar"))]
 
 
 def _members(name: str) -> list[Path]:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as xml
 import pytest
 
 from oncelake.local import Progress, ivy, jars
-from oncelake.local.declared import Declared, Jar, declared, module_file
+from oncelake.local.declared import MAVEN, Declared, Jar, declared, module_file
 
 CONTENT = {"spark/a-1.jar": b"a", "kafka/b-2.jar": b"b"}
 CHECKSUMS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENT.items()}
@@ -134,6 +134,16 @@ def test_ivy_is_told_of_every_jar_exclude_and_override() -> None:
         ("exclude", {"org": "org.three", "module": "c", "conf": "spark"}),
         ("override", {"org": "org.four", "module": "d", "rev": "4"}),
     ]
+
+
+def test_ivy_is_told_which_files_of_a_module_are_wanted_and_of_none_it_depends_on() -> None:
+    jar = Jar("org.five", "e", "5", classifiers=("", "tests"), alone=True)
+    (dependency,) = xml.fromstring(module_file(Declared({"rest": (jar,)}, {}, ()))).iter(
+        "dependency"
+    )
+    assert dependency.get("transitive") == "false"
+    wanted = [artifact.get(f"{{{MAVEN}}}classifier") for artifact in dependency.iter("artifact")]
+    assert wanted == [None, "tests"]
 
 
 def test_without_a_network_the_cause_and_the_log_are_named(
