@@ -55,12 +55,17 @@ def as_written(spark: SparkSession) -> Iterator[None]:
 
     By default Spark plans a query anew after each of its shuffles, to find the number of tasks that
     fits. Here that number is known, and with a batch's small queries it takes longer than it saves.
+    So it is with compressing what is kept in memory for a moment.
     """
     if not _is_local(spark):
         yield
         return
     cores = spark.sparkContext.defaultParallelism
-    ours = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(cores)}
+    ours = {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+    }
     before = {key: str(spark.conf.get(key)) for key in ours}
     try:
         for key, value in ours.items():

@@ -3,8 +3,8 @@
 A batch is read twice and shuffled only by its keys. First its versions are reduced to the newest of
 each key, which are looked up in the table as it stood when the batch was placed: those that are
 newer than what is there win, and the rows they replace are known by file and position. Then the
-winners are written as they are read, and the replaced rows marked as gone by deletion vectors.
-Files and vectors go into one commit, onto that very snapshot.
+winners are written as they are read and, beside that, the replaced rows marked as gone by deletion
+vectors. Files and vectors go into one commit, onto that very snapshot.
 
 A tombstone is a version too: one that, where it wins, leaves no row. It is kept in a side table, so
 that an older version which comes after it loses against it.
@@ -12,6 +12,7 @@ that an older version which comes after it loses against it.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -60,6 +61,8 @@ class UpsertSink:
         self._lookup = Lookup(versions, main, tombstones.table if tombstones else None, horizon)
         self._intake = Intake(shape.asides)
         self._shape = shape
+        # One thread for all batches: each new one would leave a connection to Java behind.
+        self._beside = ThreadPoolExecutor(1, "vectors")
 
     def stage(self, due: Due, placement: Placement) -> Staging:
         """Write files and vectors for what is due, and know of each row what became of it."""
@@ -78,9 +81,13 @@ class UpsertSink:
                 self._require_one_an_offset(ranked, totals.versions, placement.todo)
             rest = self._intake.rest(due, totals.versions, census.seen())
             found = self._lookup.find(ranked.filter(NEWEST), placement.base, totals.days)
-            winners = self._winners(due, ranked, found, totals)
-            main = self._main.stage(self._rows(winners))
-            deleted = self._stage_tombstones(winners, totals.tombstones)
+            marking = self._beside.submit(self._main.stage_deletes, placement.base, found.gone)
+            try:
+                winners = self._winners(due, ranked, found, totals)
+                main = self._main.stage(self._rows(winners))
+                deleted = self._stage_tombstones(winners, totals.tombstones)
+            finally:
+                wait([marking])
         finally:
             ranked.unpersist()
         # Somebody else may have put a key into the table twice: then both rows give way to one.
@@ -96,9 +103,8 @@ class UpsertSink:
         )
         if not counts.balanced or counts.filtered < 0:
             raise Unaccounted(describe(self._main.name, counts, placement.todo))
-        vectors = self._main.stage_deletes(placement.base, found.gone)
         sides = {**rest.sides, **({"deleted": deleted} if deleted.rows else {})}
-        return Staging(Staged(main.files, vectors, placement.base), counts, sides)
+        return Staging(Staged(main.files, marking.result(), placement.base), counts, sides)
 
     def _ranked(self, good: DataFrame) -> DataFrame:
         """Each version's key and rank, and whether it is the newest of its key."""
