@@ -19,7 +19,7 @@ test: setup lint
 	$(RUN) -m pytest -m "not faults" --numprocesses 2 --dist loadgroup
 
 faults: setup
-	$(RUN) -m pytest -m faults
+	$(RUN) -m pytest -m faults --numprocesses 2 --dist loadgroup
 
 bench: setup
 	$(RUN) -m bench $(ONLY)
