@@ -1,4 +1,4 @@
-"""The REST catalog of one machine: the same tables after a crash, and words when it cannot start."""
+"""The REST catalog of one machine: after a crash it holds the same; it says why it cannot run."""
 
 from __future__ import annotations
 
