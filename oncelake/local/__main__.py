@@ -29,6 +29,7 @@ def prepare(java_lock: str) -> None:
         install = ["-m", "pip", "install", "--disable-pip-version-check", "--require-hashes"]
         subprocess.run([sys.executable, *install, "-r", java_lock], check=True)
     jars.ensure(print)
+    jars.ensure(print, jars.REST)
     classes.make(print)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as xml
@@ -34,6 +34,12 @@ class Declared:
     sets: Mapping[str, tuple[Jar, ...]]
     excludes: Mapping[str, tuple[str, ...]]
     overrides: tuple[Jar, ...]
+
+    def only(self, names: Collection[str]) -> Declared:
+        """These sets alone."""
+        sets = {name: jars for name, jars in self.sets.items() if name in names}
+        excludes = {name: left for name, left in self.excludes.items() if name in names}
+        return Declared(sets, excludes, self.overrides)
 
     def fingerprint(self) -> str:
         """Names the cache folder: other declarations, another folder."""

@@ -17,6 +17,9 @@ from pathlib import Path
 from oncelake.local import Progress, folders, ivy, quiet
 from oncelake.local.declared import Declared, declared
 
+EVERYDAY = ("spark", "kafka")
+REST = ("rest",)
+
 
 def spark_jars() -> list[Path]:
     """What pyspark needs besides its own jars."""
@@ -31,17 +34,22 @@ def kafka_jars() -> list[Path]:
 def rest_jars() -> list[Path]:
     """The class path of the REST catalog: its own, SQLite's, and the Hadoop that pyspark ships."""
     sqlite = [jar for jar in spark_jars() if jar.name.startswith("sqlite-jdbc-")]
-    return [*_members("rest"), *sqlite, *sorted(ivy.ivy_jar().parent.glob("hadoop-client-*.jar"))]
+    return [
+        *_members("rest", REST),
+        *sqlite,
+        *sorted(ivy.ivy_jar().parent.glob("hadoop-client-*.jar")),
+    ]
 
 
-def _members(name: str) -> list[Path]:
-    folder = ensure()
+def _members(name: str, sets: tuple[str, ...] = EVERYDAY) -> list[Path]:
+    folder = ensure(sets=sets)
     return [folder / jar for jar in committed() if jar.startswith(f"{name}/")]
 
 
-def ensure(progress: Progress = quiet) -> Path:
-    """The folder with every declared jar, each checked; fetches what is missing or damaged."""
-    wanted, expected = declared(), committed()
+def ensure(progress: Progress = quiet, sets: tuple[str, ...] = EVERYDAY) -> Path:
+    """The folder with every jar of these sets, each checked; fetches what is missing or damaged."""
+    wanted = declared().only(sets)
+    expected = {jar: digest for jar, digest in committed().items() if jar.split("/")[0] in sets}
     folder = folders.cache() / "jars" / wanted.fingerprint()
     if not wrong(folder, expected):
         return folder

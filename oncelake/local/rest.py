@@ -23,6 +23,8 @@ _READY_WITHIN_SECONDS = 60.0
 _STOP_WITHIN_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 _TAIL_LINES = 15
+DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Asks servers of this machine, whatever proxy the environment names."""
 
 
 class RestCatalog:
@@ -84,9 +86,13 @@ class RestCatalog:
 
     def _await_ready(self, child: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + _READY_WITHIN_SECONDS
-        while not self._answers():
+        while True:
+            answers = self._answers()
+            # Asked after it: another server at this port might have answered.
             if (code := child.poll()) is not None:
                 raise self._failure(f"the REST catalog ended at its start (exit code {code})")
+            if answers:
+                return
             if time.monotonic() > deadline:
                 raise self._failure(
                     f"no answer of the REST catalog in {_READY_WITHIN_SECONDS:.0f} s"
@@ -95,7 +101,7 @@ class RestCatalog:
 
     def _answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.uri}/v1/config", timeout=1):
+            with DIRECTLY.open(f"{self.uri}/v1/config", timeout=1):
                 return True
         except OSError:
             return False

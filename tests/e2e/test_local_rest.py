@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from oncelake.local import LocalStackError, ports
-from oncelake.local.rest import RestCatalog
+from oncelake.local.rest import DIRECTLY, RestCatalog
 
 
 def namespaces(catalog: RestCatalog) -> list[list[str]]:
-    with urllib.request.urlopen(f"{catalog.uri}/v1/namespaces", timeout=10) as answer:
+    with DIRECTLY.open(f"{catalog.uri}/v1/namespaces", timeout=10) as answer:
         found: list[list[str]] = json.load(answer)["namespaces"]
     return found
 
@@ -28,7 +28,7 @@ def test_it_holds_after_a_kill_what_it_held_before(tmp_path: Path) -> None:
             json.dumps({"namespace": ["news"], "properties": {}}).encode(),
             {"Content-Type": "application/json"},
         )
-        urllib.request.urlopen(made, timeout=10).close()
+        DIRECTLY.open(made, timeout=10).close()
         catalog.kill()
         with pytest.raises(urllib.error.URLError, match="refused"):
             namespaces(catalog)
