@@ -36,6 +36,8 @@ class Step(Enum):
 
 OnStep = Callable[[str, Step], None]
 BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0)
+# How long a catalog that is away is waited for, once a run has begun: about a minute.
+OUTAGE_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ class Committer:
         raise AssertionError("unreachable: the last pause raises")
 
     def commit(self, ranges: Ranges, stage: Stager) -> Outcome:
-        """Steps 2 to 6 for one batch. An exception means that main does not hold the batch."""
-        view = ledger.look(self._main, self._pipeline)
+        """Steps 2 to 6 for one batch. It returns only where main holds it."""
+        view = self._look()
         progress = _claimed(view)
         with self._step(Step.FINISH):
             self._follow(progress)
@@ -134,7 +136,7 @@ class Committer:
             _wait(pause, error, f"committing to {self._main.name}")
             if draft.staging.main.base is not None:
                 # It fits one snapshot only. Somebody else's is main's head by now: once more.
-                view = ledger.look(self._main, self._pipeline)
+                view = self._look()
                 placement = ledger.place(_claimed(view), self._generation, ranges, view.head)
                 draft = self._draft(view, placement, stage)
         raise AssertionError("unreachable: the last pause raises")
@@ -155,14 +157,14 @@ class Committer:
 
     def require_ownership(self) -> None:
         """Raise Fenced if a newer run owns the pipeline."""
-        progress = _claimed(ledger.look(self._main, self._pipeline))
+        progress = _claimed(self._look())
         if progress.generation != self._generation:
             raise ledger.fenced(progress, self._generation)
 
     def finish(self) -> None:
         """Step 2 on its own: a run may end without a further batch."""
         with self._step(Step.FINISH):
-            self._follow(_claimed(ledger.look(self._main, self._pipeline)))
+            self._follow(_claimed(self._look()))
 
     def _publish(self, view: ledger.View, stamp: Stamp, progress: Progress,
                  staged: Staged) -> Unanswered | None:  # fmt: skip
@@ -189,19 +191,24 @@ class Committer:
         return landed
 
     def _look_up(self, view: ledger.View, attempt: str) -> tuple[bool, ledger.View]:
-        for pause in (*BACK_OFF_SECONDS, None):
+        try:
+            now = self._look(self._rebuild)
+        except TransientError as error:
+            raise CommitUnknown(
+                f"{self._main.name}: attempt {attempt} may or may not have landed, and the "
+                "catalog cannot be asked. Nothing is lost: run again when it is back, the table "
+                f"then tells. Cause: {error}"
+            ) from error
+        return ledger.has_landed(self._main, view, attempt), now
+
+    def _look(self, rebuild: bool = False) -> ledger.View:
+        """Progress as it is now; a catalog that is away is waited for."""
+        for pause in OUTAGE_SECONDS:
             try:
-                now = ledger.look(self._main, self._pipeline, self._rebuild)
-                return ledger.has_landed(self._main, view, attempt), now
-            except TransientError as error:
-                if pause is None:
-                    raise CommitUnknown(
-                        f"{self._main.name}: attempt {attempt} may or may not have landed, and "
-                        "the catalog cannot be asked. Nothing is lost: run again when it is back, "
-                        f"the table then tells. Cause: {error}"
-                    ) from error
+                return ledger.look(self._main, self._pipeline, rebuild)
+            except TransientError:
                 Event().wait(pause)
-        raise AssertionError("unreachable: the last pause raises")
+        return ledger.look(self._main, self._pipeline, rebuild)
 
     def _pending(self, staging: Staging, stamp: Stamp) -> Iterator[Pending]:
         for fate, staged in staging.sides.items():

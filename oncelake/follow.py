@@ -16,7 +16,8 @@ from oncelake.lake import Ancestor, Guard, LakeTable, Publication, Unanswered
 from oncelake.ledger import AlreadyLanded
 from oncelake.model import FOLLOWED_PREFIX, Counts, Pending, Progress, Stamp, compact
 
-BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0)
+# In all about a minute, for a catalog that is away.
+BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
 
 def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
@@ -28,15 +29,15 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
         guard=_guard(key, pending),
         files=side.files_from_text(pending.files),
     )
-    error: Unanswered | None = None
+    error: Exception | None = None
     for pause in (0.0, *BACK_OFF_SECONDS):
         Event().wait(pause)
-        side.refresh()
-        if _followed(side.properties(), key) >= pending.sequence:
-            return None
         try:
+            side.refresh()
+            if _followed(side.properties(), key) >= pending.sequence:
+                return None
             return side.publish(publication)
-        except Unanswered as failure:
+        except (Unanswered, TransientError) as failure:
             # The next look at the table decides.
             error = failure
     raise TransientError(

@@ -41,6 +41,10 @@ Fault = Callable[[Request, Forward], Answer | None]
 Matches = Callable[[Request], bool]
 
 
+class ServerGone(Exception):
+    """The server does not answer: neither does the proxy."""
+
+
 class FaultProxy:
     """A server on a port of its own before the one at `port`."""
 
@@ -50,6 +54,7 @@ class FaultProxy:
         self._fault: tuple[Fault, Matches] | None = None
         self._left = 0
         self.met = 0
+        self._broken: BaseException | None = None
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -76,6 +81,8 @@ class FaultProxy:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+        if self._broken is not None:
+            raise self._broken
 
     @property
     def uri(self) -> str:
@@ -93,8 +100,11 @@ class FaultProxy:
         fault = self._taken(request)
         try:
             answer = fault(request, lambda: self._send(request))
-        except OSError:
-            answer = None  # the server is gone: so is the connection
+        except ServerGone:
+            answer = None
+        except BaseException as broken:
+            self._broken = broken
+            raise
         if answer is None:
             handler.close_connection = True
             return
@@ -119,6 +129,9 @@ class FaultProxy:
             connection.request(request.method, request.path, request.body, request.headers)
             response = connection.getresponse()
             body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ServerGone from error
+        else:
             headers = {k: v for k, v in response.getheaders() if k.lower() not in HOP_BY_HOP}
             return Answer(response.status, headers, body)
         finally:
