@@ -95,3 +95,4 @@ class BatchWriter:
         outcome = self._committer.commit(ranges, stage)
         done = events.BatchDone(batch_id, outcome, time.monotonic() - began)
         self._tell(done.event())
+        self.doing = f"what comes after batch {batch_id}"

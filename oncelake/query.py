@@ -10,12 +10,12 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from oncelake.batch import BatchWriter
-from oncelake.errors import Gap, OncelakeError, TerminalError
+from oncelake.errors import CheckpointUnusable, Gap, OncelakeError, TerminalError
 from oncelake.lake import JAVA_ERRORS
 
 POLL_SECONDS = 1
 # Spark's words when two drivers write one checkpoint: the fenced one may still be ending. The
-# second are those of two that write one file at the same instant; they have no error class.
+# second are those of two that write one file at the same instant: their class is not in the text.
 CONTENDED = ("CONCURRENT_STREAM_LOG_UPDATE", "Multiple streaming queries are concurrently using")
 RESTARTS = 5
 
@@ -28,7 +28,7 @@ class RunningQuery:
         self._start = start
         self._writer = writer
         self._require_ownership = require_ownership
-        self._restarts = 0
+        self._restarts, self._disturbed = 0, ""
         self._query = self._started()
 
     @property
@@ -75,9 +75,19 @@ class RunningQuery:
     def _goes_on(self, error: Exception) -> bool:
         """Whether an overtaken run disturbed the checkpoint: then the owner starts anew."""
         self._require_ownership()
-        contended = any(words in str(error) for words in CONTENDED)
-        self._restarts += contended
-        return contended and self._restarts <= RESTARTS
+        if not any(words in str(error) for words in CONTENDED):
+            return False
+        # Counted anew once a batch has gone through.
+        if self._disturbed != self._writer.doing:
+            self._restarts, self._disturbed = 0, self._writer.doing
+        self._restarts += 1
+        if self._restarts > RESTARTS:
+            raise CheckpointUnusable(
+                f"{self._writer.doing}: another query writes to the same checkpoint, again and "
+                "again, and is no run of this pipeline. Nothing of the batch was committed. Give "
+                "each query a checkpoint of its own (CHECKPOINT_LOCATION), or stop the other"
+            ) from error
+        return True
 
     def _explained(self, error: StreamingQueryException) -> OncelakeError:
         """An error that is not ours: whoever looks for its cause needs the stack."""

@@ -22,14 +22,24 @@ def create_table(spark: SparkSession, name: str, columns: str, partition_by: Seq
     partitioned = f" PARTITIONED BY ({', '.join(partition_by)})" if partition_by else ""
     listed = ", ".join(f"{_quoted(k)}={_quoted(v)}" for k, v in sorted((properties or {}).items()))
     with_properties = f" TBLPROPERTIES ({listed})" if listed else ""
+    made = (
+        f"CREATE NAMESPACE IF NOT EXISTS {'.'.join([catalog, *namespace])}",
+        f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING iceberg"
+        f"{partitioned}{with_properties}",
+    )
+    for statement in made:
+        _run(spark, statement, name)
+
+
+def _run(spark: SparkSession, statement: str, name: str) -> None:
+    """Twice, since another run may make the same at this instant: catalogs look, and make then."""
     try:
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join([catalog, *namespace])}")
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING iceberg"
-            f"{partitioned}{with_properties}"
-        )
-    except JAVA_ERRORS as error:
-        raise translated(error, name) from error
+        spark.sql(statement)
+    except JAVA_ERRORS:
+        try:
+            spark.sql(statement)
+        except JAVA_ERRORS as error:
+            raise translated(error, name) from error
 
 
 def _quoted(text: str) -> str:

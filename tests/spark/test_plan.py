@@ -49,15 +49,20 @@ def test_plans_run_as_they_are_written_and_only_for_so_long(spark: SparkSession)
     def adaptive() -> bool:
         return "AdaptiveSparkPlan" in _executed(spark.range(9).groupBy("id").count())
 
+    def compressed() -> bool:
+        return spark.conf.get("spark.sql.inMemoryColumnarStorage.compressed") == "true"
+
     def interrupted() -> None:
         with planner.as_written(spark):
             assert not adaptive()
+            assert not compressed()
             raise ZeroDivisionError
 
     assert adaptive()
     with pytest.raises(ZeroDivisionError):
         interrupted()
     assert adaptive()
+    assert compressed()
 
 
 def test_a_record_is_decoded_once(spark: SparkSession) -> None:

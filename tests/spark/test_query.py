@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from oncelake.batch import BatchWriter
-from oncelake.errors import Fenced, OncelakeError, TerminalError
+from oncelake.errors import CheckpointUnusable, Fenced, OncelakeError
 from oncelake.query import RESTARTS, RunningQuery
 
 Start = Callable[[], StreamingQuery]
@@ -62,12 +62,23 @@ def test_the_owner_starts_anew(spark: SparkSession, when_started: bool) -> None:
     assert query.starts == RESTARTS + 1
 
 
-@pytest.mark.parametrize(("when_started", "error"), [(True, Py4JJavaError), (False, TerminalError)])
-def test_but_not_for_ever(spark: SparkSession, when_started: bool, error: type[Exception]) -> None:
+@pytest.mark.parametrize("when_started", [True, False])
+def test_but_not_for_ever(spark: SparkSession, when_started: bool) -> None:
     query = Disturbed(spark, times=RESTARTS + 1, when_started=when_started)
-    with pytest.raises(error, match="concurrently"):
+    with pytest.raises(CheckpointUnusable, match=r"the batch: another query.*CHECKPOINT_LOCATION"):
         run(query.start)
     assert query.starts == RESTARTS + 1
+
+
+def test_restarts_are_counted_anew_for_another_batch(spark: SparkSession) -> None:
+    query = Disturbed(spark, times=3 * RESTARTS, when_started=False)
+    writer = SimpleNamespace(failure=None, doing="")
+
+    def start() -> StreamingQuery:
+        writer.doing = f"batch {query.starts // RESTARTS}"
+        return query.start()
+
+    assert RunningQuery(start, cast(BatchWriter, writer), lambda: None).wait()
 
 
 @pytest.mark.parametrize("when_started", [True, False])

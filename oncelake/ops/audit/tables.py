@@ -54,9 +54,10 @@ def _standing(spark: SparkSession, name: str) -> tuple[dict[str, str], int | Non
     with `url`, `token` or the like in it, and progress holds names of topics and random ids."""
     jvm: Any = spark._jvm
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
-    table.refresh()
-    head = table.currentSnapshot()
-    return dict(table.properties()), None if head is None else int(head.snapshotId())
+    # In one object that never changes: a run of the same session may move the table meanwhile.
+    metadata = table.operations().refresh()
+    head = metadata.currentSnapshot()
+    return dict(metadata.properties()), None if head is None else int(head.snapshotId())
 
 
 def _snapshots(spark: SparkSession, name: str) -> dict[int, Snapshot]:
