@@ -129,6 +129,27 @@ def place(progress: Progress, generation: int, ranges: Ranges,
     return Placement(batch, non_empty(todo), base, progress.watermark)
 
 
+def refuse_gone(progress: Progress, held: Ranges) -> None:
+    """Refuse to go on where Kafka, which now holds these offsets, has removed some that are due."""
+    gone = {
+        tp: Span(progress.next_offset(tp), span.start)
+        for tp, span in held.items()
+        if span.start > progress.next_offset(tp)
+    }
+    if gone:
+        listed = "; ".join(
+            f"{tp}: offsets {span} (the table stands at {span.start}, the topic begins at "
+            f"{span.end})"
+            for tp, span in sorted(gone.items())
+        )
+        raise Gap(
+            f"pipeline {progress.pipeline}: Kafka has removed offsets that are due: {listed}. "
+            "Nothing was written. Retention or a deletion of records has passed this table: give "
+            "the topic a longer retention.ms and restore the offsets, or write what is left of it "
+            "to a table of its own (table.name in the spec)"
+        )
+
+
 def refuse_same_topic_twice(table: LakeTable, pipeline: str, origin: Origin) -> None:
     """A renamed pipeline would read its topic into the same table a second time."""
     for key, text in table.properties().items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from oncelake import checkpoint, events, lake, layout, source
+from oncelake import checkpoint, events, lake, layout, ledger, source
 from oncelake.batch import BatchWriter, Stage
 from oncelake.checkpoint import Checkpoint
 from oncelake.commit import Committer, OnStep, Staging
@@ -69,6 +69,7 @@ def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPart
     """Own the pipeline, and publish what a former run had decided but not finished."""
     progress = committer.claim(topics.origin, starts)
     running.tell(events.claimed(committer.table, progress))
+    ledger.refuse_gone(progress, topics.offsets)
     committer.finish()
     return progress
 

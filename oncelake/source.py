@@ -137,6 +137,8 @@ def _options(source: SourceSpec, limits: LimitsSpec) -> dict[str, str]:
         "kafka.bootstrap.servers": source.bootstrap,
         "failOnDataLoss": "true",
         "includeHeaders": "true",
+        # What a transaction took back, or has not decided yet, was never sent.
+        "kafka.isolation.level": "read_committed",
         **split,
         **FETCH_OPTIONS,
         **{f"kafka.{key}": value for key, value in source.options.items()},
