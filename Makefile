@@ -16,10 +16,10 @@ demo: setup
 	@$(VENV)/bin/oncelake demo
 
 test: setup lint
-	$(RUN) -m pytest -m "not faults" --numprocesses 2 --dist loadgroup
+	$(RUN) -m pytest -m "not faults" --numprocesses 2
 
 faults: setup
-	$(RUN) -m pytest -m faults --numprocesses 2 --dist loadgroup
+	$(RUN) -m pytest -m faults --numprocesses 2
 
 bench: setup
 	$(RUN) -m bench $(ONLY)

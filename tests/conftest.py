@@ -13,15 +13,6 @@ from oncelake.local import classes, java
 from oncelake.local.kafka import LocalKafka
 from oncelake.session import AVRO_OPTIONS
 
-WATCHING = {
-    "test_clock.py",
-    "test_crash_points.py",
-    "test_jobs.py",
-    "test_random_kills.py",
-    "test_two_drivers.py",
-    "test_zombie.py",
-}
-
 
 @pytest.fixture(scope="session", autouse=True)
 def _scratch(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -72,18 +63,6 @@ def spark(warehouse: Path) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Tests run in two processes: what needs the broker or Spark stays together in one.
-
-    But for fault tests that watch drivers start and die, which mostly wait: `make faults` has them
-    in the other process, with a broker and a Spark of their own.
-    """
-    for item in items:
-        if {"kafka", "spark"} & set(item.fixturenames):
-            watches = item.path.name in WATCHING and item.get_closest_marker("faults")
-            item.add_marker(pytest.mark.xdist_group("drivers" if watches else "stack"))
 
 
 @pytest.hookimpl(wrapper=True)

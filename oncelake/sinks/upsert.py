@@ -61,7 +61,8 @@ class UpsertSink:
         self._lookup = Lookup(versions, main, tombstones.table if tombstones else None, horizon)
         self._intake = Intake(shape.asides)
         self._shape = shape
-        # One thread for all batches: each new one would leave a connection to Java behind.
+        # One thread for all batches of a run: each leaves a connection to Java behind, until the
+        # query is forgotten.
         self._beside = ThreadPoolExecutor(1, "vectors")
 
     def stage(self, due: Due, placement: Placement) -> Staging:

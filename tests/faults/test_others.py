@@ -27,13 +27,15 @@ MAINTENANCE = {
 
 
 class Once:
-    """Does something the first time that a batch is about to be published."""
+    """Does something the first time that a batch is about to be published; counts stagings."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
         self.done = 0
+        self.staged = 0
 
     def __call__(self, when: str, step: Step) -> None:
+        self.staged += (when, step) == ("before", Step.STAGE)
         if (when, step) == ("before", Step.PUBLISH) and not self.done:
             self.done += 1
             self._act()
@@ -57,6 +59,8 @@ def test_maintenance_by_others_between_staging_and_commit(
         others = Once(sql(spark, site, statement))
         site.run_here(spark, on_step=others)
         assert others.done == 1, name
+        moved = name != "expired to the last"
+        assert others.staged == (2 if upsert and moved else 1), name
     site.assert_exactly_once(spark)
 
 
@@ -83,6 +87,7 @@ def test_rows_that_others_delete_and_append_are_explained(
     report = site.audit(spark)
     assert report.verdict == Verdict.EXPLAINED
     assert report.foreign == 1
+    assert {finding.kind for finding in report.findings} == {"rows-deleted", "foreign-rows"}
     want, have = site.expected().good, site.contents().good
     lost, surplus = want - have, have - want
     assert [(row.partition, row.offset) for row in lost.elements()] == [

@@ -57,6 +57,29 @@ def test_a_key_that_somebody_else_doubled_is_one_again(spark: SparkSession) -> N
     assert site.table() == site.expected()
 
 
+@pytest.mark.parametrize("part", ["stage", "stage_deletes"])
+def test_neither_rows_nor_vectors_are_committed_where_the_others_fail(
+    spark: SparkSession, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are written beside each other."""
+    site = Upserts(spark)
+    site.send([Event(0, "a", 1)])
+    site.write_all()
+    before = site.table()
+    site.send([Event(0, "a", 2)])
+
+    def fail(*_: object) -> None:
+        raise TableUnfit("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LakeTable, part, fail)
+        with pytest.raises(TableUnfit, match="the disk is full"):
+            site.write_all()
+    assert site.table() == before
+    assert site.write_all().counts.updated == 1
+    assert site.table() == site.expected()
+
+
 def _append(spark: SparkSession, table: str) -> None:
     spark.sql(f"INSERT INTO {table} VALUES ('foreign', 1, NULL, NULL)")
 
