@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from oncelake.demo.run import child_environment
-from tests.site import SPEC, Site
+from tests.site import JDBC, SPEC, Site
 from tests.spark.enriching import Newsdesk, Sent
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ def site(tmp_path: Path) -> Site:
     schema = resources.files("oncelake.samples").joinpath("article.avsc").read_text()
     (tmp_path / "article.avsc").write_text(schema)
     words = {"bootstrap": site.bootstrap, "topic": site.topic, "catalog": site.catalog}
-    site.spec.write_text(SPEC.format(**words, max_offsets=1))
+    site.spec.write_text(SPEC.format(**words, max_offsets=1, catalog_settings=JDBC))
     return site
 
 
