@@ -83,7 +83,7 @@ class BatchWriter:
     def _write(self, rows: DataFrame, batch_id: int) -> None:
         began = time.monotonic()
         self.doing = f"batch {batch_id}"
-        ranges = non_empty(self._logs.ranges(batch_id))
+        ranges = non_empty(self._committer.epochs.in_ledger(self._logs.ranges(batch_id)))
         self.doing = f"batch {batch_id} ({show_ranges(ranges)})"
         self._tell(events.planned(batch_id, ranges))
 

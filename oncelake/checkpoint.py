@@ -52,15 +52,24 @@ class Found:
         """The topic that it is of, if that is not ours."""
         return next((tp.topic for tp in sorted(self.resumes) if tp.topic != topic), None)
 
-    def fault(self, progress: Progress) -> str | None:
-        """Why a run must not rely on it, as the table stands; progress was read after it."""
+    def fault(self, progress: Progress, held: Ranges) -> str | None:
+        """Why a run must not rely on it, as the table stands; progress was read after it.
+
+        `held` is what Kafka holds: of what is gone there Spark could offer nothing again.
+        """
         if self.damage:
             return f"it is damaged: {self.damage}"
+        ends = progress.origin.epochs.in_kafka(progress.positions)
         for tp, offset in sorted(self.resumes.items()):
-            if tp in progress.positions and offset > (end := progress.next_offset(tp)):
+            if tp in ends and offset > ends[tp].end:
                 return (
                     f"it is ahead of the table: in partition {tp.partition} of {tp.topic} it "
-                    f"would go on at offset {offset}, and the table ends at {end}"
+                    f"would go on at offset {offset}, and the table ends at {ends[tp].end}"
+                )
+            if tp in held and offset < held[tp].start:
+                return (
+                    f"it is behind the topic: in partition {tp.partition} of {tp.topic} it would "
+                    f"go on at offset {offset}, and Kafka holds none before {held[tp].start}"
                 )
         return None
 
@@ -100,6 +109,10 @@ class Checkpoint:
 
     def __init__(self, files: Files) -> None:
         self._files = files
+
+    @property
+    def empty(self) -> bool:
+        return not self._files.names("")
 
     def ranges(self, batch: int) -> Ranges:
         """The offsets of a batch: from the end of the one before it to its own end."""

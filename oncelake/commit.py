@@ -20,9 +20,20 @@ from enum import Enum
 from threading import Event
 
 from oncelake import follow, ledger
-from oncelake.errors import CommitUnknown, OncelakeError, TableUnfit, TransientError
+from oncelake.amend import Change
+from oncelake.errors import CommitUnknown, TableUnfit, TransientError
 from oncelake.lake import LakeTable, Publication, Staged, Unanswered
-from oncelake.model import Counts, Origin, Pending, Progress, Ranges, Stamp, TopicPartition
+from oncelake.model import (
+    Counts,
+    Epochs,
+    Origin,
+    Pending,
+    Progress,
+    Ranges,
+    Stamp,
+    TopicPartition,
+)
+from oncelake.refusals import progress_key, refuse_same_topic_twice
 
 
 class Step(Enum):
@@ -65,6 +76,7 @@ class Outcome:
     progress: Progress
 
 
+Look = Callable[[LakeTable, str], ledger.View]
 Stager = Callable[[ledger.Placement], Staging]
 
 
@@ -80,35 +92,50 @@ class _Draft:
 class Committer:
     """The protocol for one run of one pipeline on one main table and its side tables.
 
-    `rebuild`: a pipeline whose progress was deleted begins again (see `ledger.look`).
+    `look`: how the table is read, and what is refused then (see `ledger.look`).
     """
 
     def __init__(self, pipeline: str, main: LakeTable, sides: Mapping[str, LakeTable],
                  on_step: OnStep = lambda when, step: None,
-                 rebuild: bool = False) -> None:  # fmt: skip
+                 look: Look = ledger.look) -> None:  # fmt: skip
         self._pipeline = pipeline
         self._main = main
         self._sides = sides
         self._on_step = on_step
-        self._rebuild = rebuild
+        self._look_at = look
         self._generation = 0
+        self._epochs = Epochs()
         self._followed = 0
 
     @property
     def table(self) -> str:
         return self._main.name
 
+    @property
+    def epochs(self) -> Epochs:
+        """The topics that were made anew, as the claim has found them."""
+        return self._epochs
+
     def claim(self, origin: Origin, starts: Mapping[TopicPartition, int]) -> Progress:
         """Step 1: from here on this run, and no older one, may write."""
+
+        def change(view: ledger.View, attempt: str) -> tuple[Stamp, Progress]:
+            refuse_same_topic_twice(self._main, self._pipeline, origin)
+            return ledger.claim(view, self._pipeline, origin, starts, attempt)
+
+        return self.amend(change)
+
+    def amend(self, change: Change) -> Progress:
+        """Step 1 with whatever else is to change in progress: a person's word (see `amend`)."""
         with self._step(Step.CLAIM):
             for pause in (*BACK_OFF_SECONDS, None):
-                view = ledger.look(self._main, self._pipeline, self._rebuild)
-                ledger.refuse_same_topic_twice(self._main, self._pipeline, origin)
+                view = self._look_at(self._main, self._pipeline)
                 attempt = str(uuid.uuid4())
-                stamp, progress = ledger.claim(view, self._pipeline, origin, starts, attempt)
+                stamp, progress = change(view, attempt)
                 error = self._publish(view, stamp, progress, Staged())
                 if error is None or self._look_up(view, attempt)[0]:
                     self._generation = progress.generation
+                    self._epochs = progress.origin.epochs
                     return progress
                 # Another run claimed in between: read what it left, and claim after it.
                 _wait(pause, error, f"claiming {self._main.name}")
@@ -117,7 +144,7 @@ class Committer:
     def commit(self, ranges: Ranges, stage: Stager) -> Outcome:
         """Steps 2 to 6 for one batch. It returns only where main holds it."""
         view = self._look()
-        progress = _claimed(view)
+        progress = ledger.claimed(view)
         with self._step(Step.FINISH):
             self._follow(progress)
         with self._step(Step.PLACE):
@@ -137,14 +164,14 @@ class Committer:
             if draft.staging.main.base is not None:
                 # It fits one snapshot only. Somebody else's is main's head by now: once more.
                 view = self._look()
-                placement = ledger.place(_claimed(view), self._generation, ranges, view.head)
+                placement = ledger.place(ledger.claimed(view), self._generation, ranges, view.head)
                 draft = self._draft(view, placement, stage)
         raise AssertionError("unreachable: the last pause raises")
 
     def _draft(self, view: ledger.View, placement: ledger.Placement, stage: Stager) -> _Draft:
         with self._step(Step.STAGE):
             staging = stage(placement)
-        progress, attempt = _claimed(view), str(uuid.uuid4())
+        progress, attempt = ledger.claimed(view), str(uuid.uuid4())
         stamp = ledger.batch_stamp(
             progress,
             placement.todo,
@@ -157,18 +184,18 @@ class Committer:
 
     def require_ownership(self) -> None:
         """Raise Fenced if a newer run owns the pipeline."""
-        progress = _claimed(self._look())
+        progress = ledger.claimed(self._look())
         if progress.generation != self._generation:
             raise ledger.fenced(progress, self._generation)
 
     def finish(self) -> None:
         """Step 2 on its own: a run may end without a further batch."""
         with self._step(Step.FINISH):
-            self._follow(_claimed(self._look()))
+            self._follow(ledger.claimed(self._look()))
 
     def _publish(self, view: ledger.View, stamp: Stamp, progress: Progress,
                  staged: Staged) -> Unanswered | None:  # fmt: skip
-        key = ledger.progress_key(self._pipeline)
+        key = progress_key(self._pipeline)
         publication = Publication(
             stamp=stamp.to_text(),
             properties={key: progress.to_text()},
@@ -187,12 +214,12 @@ class Committer:
         """True: landed. False: try again. Raises where somebody else moved progress."""
         landed, now = self._look_up(view, attempt)
         if not landed and now.text != view.text:
-            raise ledger.fenced(_claimed(now), self._generation)
+            raise ledger.fenced(ledger.claimed(now), self._generation)
         return landed
 
     def _look_up(self, view: ledger.View, attempt: str) -> tuple[bool, ledger.View]:
         try:
-            now = self._look(self._rebuild)
+            now = self._look()
         except TransientError as error:
             raise CommitUnknown(
                 f"{self._main.name}: attempt {attempt} may or may not have landed, and the "
@@ -201,14 +228,14 @@ class Committer:
             ) from error
         return ledger.has_landed(self._main, view, attempt), now
 
-    def _look(self, rebuild: bool = False) -> ledger.View:
+    def _look(self) -> ledger.View:
         """Progress as it is now; a catalog that is away is waited for."""
         for pause in OUTAGE_SECONDS:
             try:
-                return ledger.look(self._main, self._pipeline, rebuild)
+                return self._look_at(self._main, self._pipeline)
             except TransientError:
                 Event().wait(pause)
-        return ledger.look(self._main, self._pipeline, rebuild)
+        return self._look_at(self._main, self._pipeline)
 
     def _pending(self, staging: Staging, stamp: Stamp) -> Iterator[Pending]:
         for fate, staged in staging.sides.items():
@@ -239,12 +266,6 @@ class Committer:
         self._on_step("before", step)
         yield
         self._on_step("after", step)
-
-
-def _claimed(view: ledger.View) -> Progress:
-    if view.progress is None:
-        raise OncelakeError("the pipeline has no progress in the table: claim it first")
-    return view.progress
 
 
 def _wait(pause: float | None, error: Exception | None, doing: str) -> None:

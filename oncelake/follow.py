@@ -12,7 +12,7 @@ from dataclasses import replace
 from threading import Event
 
 from oncelake.errors import TransientError
-from oncelake.lake import Ancestor, Guard, LakeTable, Publication, Unanswered
+from oncelake.lake import Ancestor, Guard, LakeTable, Publication, Staged, Unanswered
 from oncelake.ledger import AlreadyLanded
 from oncelake.model import FOLLOWED_PREFIX, Counts, Pending, Progress, Stamp, compact
 
@@ -21,14 +21,8 @@ BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
 
 def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
-    """Add the pending files to their table unless it has followed that far already."""
+    """Have a side table do what is pending, unless it has followed that far already."""
     key = FOLLOWED_PREFIX + progress.pipeline
-    publication = Publication(
-        stamp=_stamp(progress, pending).to_text(),
-        properties={key: compact({"sequence": pending.sequence, "attempt": pending.attempt})},
-        guard=_guard(key, pending),
-        files=side.files_from_text(pending.files),
-    )
     error: Exception | None = None
     for pause in (0.0, *BACK_OFF_SECONDS):
         Event().wait(pause)
@@ -36,7 +30,7 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
             side.refresh()
             if _followed(side.properties(), key) >= pending.sequence:
                 return None
-            return side.publish(publication)
+            return side.publish(_publication(side, progress, pending, key))
         except (Unanswered, TransientError) as failure:
             # The next look at the table decides.
             error = failure
@@ -47,9 +41,23 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
     ) from error
 
 
+def _publication(side: LakeTable, progress: Progress, pending: Pending, key: str) -> Publication:
+    if pending.without:
+        staged = side.stage_without(pending.without)
+    else:
+        staged = Staged(side.files_from_text(pending.files))
+    return Publication(
+        stamp=_stamp(progress, pending).to_text(),
+        properties={key: compact({"sequence": pending.sequence, "attempt": pending.attempt})},
+        guard=_guard(key, pending, staged.base),
+        files=staged.files,
+        replaced=staged.replaced,
+    )
+
+
 def _stamp(progress: Progress, pending: Pending) -> Stamp:
     return Stamp(
-        kind="follow",
+        kind="unfollow" if pending.without else "follow",
         pipeline=progress.pipeline,
         generation=progress.generation,
         sequence=pending.sequence,
@@ -59,11 +67,13 @@ def _stamp(progress: Progress, pending: Pending) -> Stamp:
     )
 
 
-def _guard(key: str, pending: Pending) -> Guard:
+def _guard(key: str, pending: Pending, head: int | None) -> Guard:
+    """`head`: the snapshot that what is staged fits alone, if that is so."""
+
     def holds(base: Mapping[str, str], ancestors: Iterator[Ancestor]) -> bool:
         if _followed(base, key) >= pending.sequence:
             raise AlreadyLanded(pending.attempt)
-        return True
+        return head is None or next(ancestors).snapshot_id == head
 
     return holds
 

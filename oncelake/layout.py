@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from oncelake import lake, planner
 from oncelake.decode import REASON, RECORD
 from oncelake.lake import LakeTable
+from oncelake.model import Epochs
 from oncelake.rules import LATE, WATERMARK
 from oncelake.sinks.intake import Aside, Shape
 from oncelake.sinks.upsert import Tombstones
+from oncelake.source import TOPIC
 from oncelake.spec import PipelineSpec
 
 # Every commit writes a metadata file: keep the newest hundred.
@@ -37,7 +39,7 @@ MODE_PROPERTIES: Mapping[str, Mapping[str, str]] = {
 PLACE = "kafka_partition int, kafka_offset bigint"
 ADDED = f"{PLACE}, processed_at timestamp"
 QUARANTINE = (
-    f"kafka_topic string, {PLACE}, kafka_timestamp timestamp, key binary, value binary, "
+    f"{TOPIC} string, {PLACE}, kafka_timestamp timestamp, key binary, value binary, "
     "headers array<struct<key: string, value: binary>>, reason string, processed_at timestamp"
 )
 
@@ -71,9 +73,24 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
     return Tables(main, {fate: LakeTable(spark, name) for fate, name in spec.sides.items()})
 
 
+def name_topics(spark: SparkSession, tables: Tables) -> None:
+    """Where a topic was made anew, a row's partition and offset no longer tell its place alone."""
+    for table in (tables.main, *tables.sides.values()):
+        lake.add_column(spark, table.name, TOPIC, "string")
+        table.refresh()
+
+
+def in_epochs(rows: DataFrame, epochs: Epochs) -> DataFrame:
+    """Rows of Kafka under the names that the ledger has for their topics."""
+    topic = F.col("topic")
+    for name, known in epochs.names.items():
+        topic = F.when(F.col("topic") == name, F.lit(known)).otherwise(topic)
+    return rows.withColumn("topic", topic) if epochs.names else rows
+
+
 def shape(spec: PipelineSpec, record: StructType, tables: Tables) -> Shape:
     fields = tuple(F.col(RECORD)[name].alias(name) for name in record.names)
-    good = (*fields, *_place(), _now())
+    good = (*fields, *_place(), _now(), *_topic(tables.main))
     bad = Aside("quarantined", F.isnotnull(REASON), _whole(), tables.sides["quarantined"])
     if spec.watermark is None:
         return Shape(good, (bad,))
@@ -88,7 +105,13 @@ def tombstones(spec: PipelineSpec, tables: Tables) -> Tombstones | None:
     key = F.col("key").cast("string").alias(spec.key[0])
     order = [F.col("timestamp").alias(name) for name in spec.order[:1]]
     order += [F.col(RECORD)[name].alias(name) for name in spec.order[1:]]
-    return Tombstones(tables.sides["deleted"], (key, *order, *_place(), _now()))
+    kept = tables.sides["deleted"]
+    return Tombstones(kept, (key, *order, *_place(), _now(), *_topic(kept)))
+
+
+def _topic(table: LakeTable) -> tuple[Column, ...]:
+    """A row's topic, in tables that name it (see `name_topics`)."""
+    return (F.col("topic").alias(TOPIC),) if TOPIC in table.columns() else ()
 
 
 def _place() -> tuple[Column, ...]:
@@ -103,7 +126,7 @@ def _whole() -> tuple[Column, ...]:
     """A record as Kafka has it, with the reason that it was not taken."""
     kept = (F.col(name) for name in ("key", "value", "headers", REASON))
     return (
-        F.col("topic").alias("kafka_topic"),
+        F.col("topic").alias(TOPIC),
         *_place(),
         F.col("timestamp").alias("kafka_timestamp"),
         *kept,

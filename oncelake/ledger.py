@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from oncelake.errors import Fenced, Gap, RolledBack, SourceChanged, TableUnfit
+from oncelake.errors import Fenced, Gap, TerminalError
 from oncelake.lake import Ancestor, Guard, LakeTable
 from oncelake.model import (
     PROGRESS_PREFIX,
@@ -22,7 +22,12 @@ from oncelake.model import (
     Stamp,
     TopicPartition,
     non_empty,
-    show_ranges,
+)
+from oncelake.refusals import (
+    progress_key,
+    refuse_changed_source,
+    refuse_lost_progress,
+    refuse_rollback,
 )
 
 
@@ -62,24 +67,35 @@ class Placement:
         return "written" if self.todo == self.ranges else "trimmed"
 
 
-def progress_key(pipeline: str) -> str:
-    return PROGRESS_PREFIX + pipeline
+def look(table: LakeTable, pipeline: str) -> View:
+    """Read progress afresh, and refuse a table whose history contradicts it."""
+    view = look_or_begin_anew(table, pipeline)
+    if view.progress is None:
+        refuse_lost_progress(table, pipeline)
+    return view
 
 
-def look(table: LakeTable, pipeline: str, rebuild: bool = False) -> View:
-    """Read progress afresh, and refuse a table whose history contradicts it.
+def look_or_begin_anew(table: LakeTable, pipeline: str) -> View:
+    """As `look`, but lost progress is taken for none. For pipelines that write what is there
+    already a second time without a change; generations, sequence and the chain of stamps then
+    begin anew."""
+    view = look_unquestioned(table, pipeline)
+    if view.progress is not None:
+        refuse_rollback(table, view.progress)
+    return view
 
-    `rebuild`: lost progress is taken for none. For pipelines that write what is there already a
-    second time without a change; generations, sequence and the chain of stamps then begin anew.
-    """
+
+def look_unquestioned(table: LakeTable, pipeline: str) -> View:
+    """Read progress afresh, also that of a table which was rolled back: to mend it."""
     table.refresh()
     text = table.properties().get(progress_key(pipeline))
-    progress = None if text is None else Progress.from_text(text)
-    if progress is not None:
-        _refuse_rollback(table, progress)
-    elif not rebuild:
-        _refuse_lost_progress(table, pipeline)
-    return View(progress, text, table.head())
+    return View(None if text is None else Progress.from_text(text), text, table.head())
+
+
+def claimed(view: View) -> Progress:
+    if view.progress is None:
+        raise TerminalError("the pipeline has no progress in the table: no run has claimed it yet")
+    return view.progress
 
 
 def pipelines(table: LakeTable) -> tuple[Progress, ...]:
@@ -87,7 +103,7 @@ def pipelines(table: LakeTable) -> tuple[Progress, ...]:
     texts = (t for key, t in sorted(table.properties().items()) if key.startswith(PROGRESS_PREFIX))
     found = tuple(Progress.from_text(text) for text in texts)
     for progress in found:
-        _refuse_rollback(table, progress)
+        refuse_rollback(table, progress)
     return found
 
 
@@ -99,17 +115,25 @@ def claim(view: View, pipeline: str, origin: Origin, starts: Mapping[TopicPartit
         origin=origin,
         positions={tp: Span(start, start) for tp, start in starts.items()},
     )
-    refuse_changed_source(base.origin, origin)
-    stamp = Stamp(
-        kind="claim",
-        pipeline=pipeline,
+    live = origin.known_as(base.origin.epochs)
+    refuse_changed_source(base.origin, live)
+    stamp = claim_stamp("claim", base, attempt, base.origin.joined_by(live))
+    return stamp, base.after(stamp, pending=base.pending)
+
+
+def claim_stamp(kind: str, base: Progress, attempt: str, origin: Origin,
+                ranges: Ranges | None = None) -> Stamp:  # fmt: skip
+    """A stamp of one of CLAIMS: it raises the generation, and has no rows."""
+    return Stamp(
+        kind=kind,
+        pipeline=base.pipeline,
         generation=base.generation + 1,
         sequence=base.sequence + 1,
         attempt=attempt,
-        origin=Origin(origin.cluster_id, {**base.origin.topic_ids, **origin.topic_ids}),
+        origin=origin,
+        ranges=ranges or {},
         previous=base.digest,
     )
-    return stamp, base.after(stamp, pending=base.pending)
 
 
 def place(progress: Progress, generation: int, ranges: Ranges,
@@ -127,42 +151,6 @@ def place(progress: Progress, generation: int, ranges: Ranges,
         raise Gap(_describe_gap(progress.pipeline, missing))
     todo = {tp: Span(max(s.start, progress.next_offset(tp)), s.end) for tp, s in batch.items()}
     return Placement(batch, non_empty(todo), base, progress.watermark)
-
-
-def refuse_gone(progress: Progress, held: Ranges) -> None:
-    """Refuse to go on where Kafka, which now holds these offsets, has removed some that are due."""
-    gone = {
-        tp: Span(progress.next_offset(tp), span.start)
-        for tp, span in held.items()
-        if span.start > progress.next_offset(tp)
-    }
-    if gone:
-        listed = "; ".join(
-            f"{tp}: offsets {span} (the table stands at {span.start}, the topic begins at "
-            f"{span.end})"
-            for tp, span in sorted(gone.items())
-        )
-        raise Gap(
-            f"pipeline {progress.pipeline}: Kafka has removed offsets that are due: {listed}. "
-            "Nothing was written. Retention or a deletion of records has passed this table: give "
-            "the topic a longer retention.ms and restore the offsets, or write what is left of it "
-            "to a table of its own (table.name in the spec)"
-        )
-
-
-def refuse_same_topic_twice(table: LakeTable, pipeline: str, origin: Origin) -> None:
-    """A renamed pipeline would read its topic into the same table a second time."""
-    for key, text in table.properties().items():
-        if not key.startswith(PROGRESS_PREFIX) or key == progress_key(pipeline):
-            continue
-        other = Progress.from_text(text)
-        shared = set(other.origin.topic_ids.values()) & set(origin.topic_ids.values())
-        if other.origin.cluster_id == origin.cluster_id and shared:
-            raise TableUnfit(
-                f"{table.name} is already filled from this topic by pipeline {other.pipeline}; as "
-                f"{pipeline} it would be written a second time. Name the pipeline "
-                f"{other.pipeline} again, or give this one a table of its own"
-            )
 
 
 def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str, *,
@@ -230,40 +218,3 @@ def _describe_gap(pipeline: str, missing: Ranges) -> str:
         "the checkpoint is ahead of the table: move it aside and run again, the table knows "
         "where to go on. If retention has removed them, they are lost to this table"
     )
-
-
-def _refuse_lost_progress(table: LakeTable, pipeline: str) -> None:
-    for ancestor in table.stamps():
-        if ancestor.stamp is not None and Stamp.from_text(ancestor.stamp).pipeline == pipeline:
-            raise TableUnfit(
-                f"{table.name}: snapshot {ancestor.snapshot_id} was written by pipeline "
-                f"{pipeline}, but the property {progress_key(pipeline)} is gone. Writing on could "
-                "double rows: restore the property, or give the pipeline a table of its own"
-            )
-
-
-def _refuse_rollback(table: LakeTable, progress: Progress) -> None:
-    if any(a.stamp is not None and progress.attempt in a.stamp for a in table.ancestors()):
-        return
-    if any(a.stamp is not None and progress.attempt in a.stamp for a in table.stamps()):
-        positions = show_ranges(progress.positions)
-        raise RolledBack(
-            f"{table.name}: progress says {positions}, but main was rolled back behind the "
-            f"commit that wrote so far (attempt {progress.attempt}). Roll forward to it again: "
-            f"SELECT * FROM {table.name}.snapshots shows the snapshots"
-        )
-
-
-def refuse_changed_source(known: Origin, live: Origin) -> None:
-    if known.cluster_id != live.cluster_id:
-        raise SourceChanged(
-            f"the table was filled from Kafka cluster {known.cluster_id}, and this is cluster "
-            f"{live.cluster_id}: its offsets mean other rows. Point source.bootstrap at the "
-            "former cluster, or give this one a pipeline and table of its own"
-        )
-    for topic, topic_id in live.topic_ids.items():
-        if known.topic_ids.get(topic, topic_id) != topic_id:
-            raise SourceChanged(
-                f"topic {topic} was deleted and created again (id {known.topic_ids[topic]} became "
-                f"{topic_id}): its offsets mean other rows. Give it a pipeline and table of its own"
-            )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from oncelake import checkpoint, events, lake, layout, ledger, source
+from oncelake import checkpoint, events, lake, layout, source
 from oncelake.batch import BatchWriter, Stage
 from oncelake.checkpoint import Checkpoint
 from oncelake.commit import Committer, OnStep, Staging
@@ -19,6 +19,7 @@ from oncelake.model import Progress, Ranges, TopicPartition
 from oncelake.planner import in_few_tasks
 from oncelake.query import RunningQuery
 from oncelake.reading import Reading
+from oncelake.refusals import refuse_gone
 from oncelake.rules import MICROS, EventTime, Versions
 from oncelake.sinks.append import AppendSink
 from oncelake.sinks.intake import Due
@@ -52,13 +53,17 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     found = logs.look()
     checkpoint.require_ours(running.checkpoint, found, spec.source.topic)
     progress = claim(committer, topics, topics.starts(spec.source.start), running)
-    if fault := found.fault(progress):
+    if fault := found.fault(progress, topics.offsets):
         committer.require_ownership()
         running.tell(events.set_aside(running.checkpoint, logs.set_aside(), fault))
+    epochs = committer.epochs
+    if epochs.names:
+        layout.name_topics(spark, tables)
     stage_rows = stager(spec, reading, tables)
 
     def stage(batch: DataFrame, placement: Placement) -> Staging:
-        return stage_rows(_rows(batch, spec, placement.todo), placement)
+        rows = _rows(batch, spec, epochs.in_kafka(placement.todo))
+        return stage_rows(layout.in_epochs(rows, epochs), placement)
 
     stream = source.open_stream(spark, spec.source, spec.limits, _begin(progress, topics))
     return launch(stream, committer, stage, running)
@@ -69,7 +74,7 @@ def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPart
     """Own the pipeline, and publish what a former run had decided but not finished."""
     progress = committer.claim(topics.origin, starts)
     running.tell(events.claimed(committer.table, progress))
-    ledger.refuse_gone(progress, topics.offsets)
+    refuse_gone(progress, topics.offsets)
     committer.finish()
     return progress
 
@@ -138,7 +143,5 @@ def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
 
 def _begin(progress: Progress, topics: source.Topics) -> Mapping[TopicPartition, int]:
     """Where Spark starts without a checkpoint: where the table ends."""
-    return {
-        tp: progress.next_offset(tp) if tp in progress.positions else EARLIEST
-        for tp in topics.offsets
-    }
+    ends = progress.origin.epochs.in_kafka(progress.positions)
+    return {tp: ends[tp].end if tp in ends else EARLIEST for tp in topics.offsets}

@@ -14,7 +14,7 @@ from oncelake.errors import SpecError
 from oncelake.rules import MICROS, TOMBSTONE, EventTime
 from oncelake.sinks.intake import Due
 from oncelake.spec import PipelineSpec
-from oncelake.spec.avro import ADDED_COLUMNS
+from oncelake.spec.avro import RESERVED
 from oncelake.transform import Transform
 
 KAFKA_COLUMNS = (
@@ -92,7 +92,7 @@ def _event_time(spec: PipelineSpec) -> EventTime | None:
 def _require_columns(spec: PipelineSpec, record: StructType) -> None:
     """What the spec names must be there: after a transform that is known only now."""
     kinds = {field.name: field.dataType.simpleString() for field in record.fields}
-    if taken := sorted(name for name in kinds if name.lower() in ADDED_COLUMNS):
+    if taken := sorted(name for name in kinds if name.lower() in RESERVED):
         raise SpecError(f"transform: it makes a column {taken[0]}, which the table adds itself")
     named = {"key": spec.key, "order": spec.order}
     times = {

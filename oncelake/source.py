@@ -13,12 +13,15 @@ from typing import TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from oncelake.errors import KafkaUnreachable, TopicMissing
 from oncelake.model import Origin, Ranges, Span, TopicPartition
 from oncelake.spec import LimitsSpec, SourceSpec, shown
 
+TOPIC = "kafka_topic"
+"""The column of a row's topic, in tables that name it."""
 Answer = TypeVar("Answer")
 ANSWER_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 0.1
@@ -100,6 +103,16 @@ def once_led(ask: Callable[[], Answer]) -> Answer:
             if error.args[0].code() not in NOT_LED or time.monotonic() > deadline:
                 raise
             Event().wait(ASK_AGAIN_SECONDS)
+
+
+def within(ranges: Ranges, partition: Column, offset: Column,
+           topic: Column | None = None) -> Column:  # fmt: skip
+    """Whether a row's coordinates are in these ranges; without a topic, of whichever it is."""
+    keep = F.lit(False)
+    for tp, span in ranges.items():
+        here = (partition == tp.partition) & (offset >= span.start) & (offset < span.end)
+        keep |= here if topic is None else here & (topic == tp.topic)
+    return keep
 
 
 def open_stream(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,

@@ -16,7 +16,7 @@ from oncelake.decode import REASON, RECORD
 from oncelake.errors import CheckpointUnusable, TerminalError
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
-from oncelake.model import Ranges, show_ranges
+from oncelake.model import Progress, Ranges, show_ranges
 from oncelake.query import RunningQuery
 from oncelake.rules import Versions
 from oncelake.sinks.append import AppendSink
@@ -74,7 +74,7 @@ def write(  # noqa: PLR0913 (all but two by keyword)
     running = pipeline.Running(checkpoint, trigger_seconds, once)
     topics = kafka.describe()
     prepare(checkpoint)
-    pipeline.claim(committer, topics, topics.starts("earliest"), running)
+    _require_first_epoch(pipeline.claim(committer, topics, topics.starts("earliest"), running))
     stage = _upserts(columns, versions, tables) if versions.key else _appends(columns, tables)
 
     def stage_as_logged(batch: DataFrame, placement: Placement) -> Staging:
@@ -143,6 +143,16 @@ def _upserts(columns: _Columns, versions: Versions, tables: layout.Tables) -> St
     return stage
 
 
+def _require_first_epoch(progress: Progress) -> None:
+    """The stream's own columns say which topic a row is from, and know nothing of epochs."""
+    if made_anew := progress.origin.epochs.names:
+        raise TerminalError(
+            f"pipeline {progress.pipeline} was rebased: the ledger knows "
+            f"{', '.join(made_anew.values())}, which a stream of your own cannot name. Run it by "
+            "a spec, or give the stream a pipeline and table of its own"
+        )
+
+
 def _require_as_logged(planned: Ranges | None, logged: Ranges, checkpoint: str) -> None:
     """What is stamped is the log's ranges: rows of other offsets must not go under that stamp."""
     if planned is not None and planned != logged:
@@ -179,11 +189,8 @@ class _Columns:
 
     def within(self, rows: DataFrame, ranges: Ranges) -> DataFrame:
         """Only rows of these ranges: what is stamped is what is written."""
-        keep = F.lit(False)
-        for tp, span in ranges.items():
-            here = (F.col(self.topic) == tp.topic) & (F.col(self.partition) == tp.partition)
-            keep |= here & (F.col(self.offset) >= span.start) & (F.col(self.offset) < span.end)
-        return rows.filter(keep)
+        places = (F.col(name) for name in (self.partition, self.offset, self.topic))
+        return rows.filter(source.within(ranges, *places))
 
     def as_records(self, rows: DataFrame) -> DataFrame:
         """Rows in the form in which decoded records come: all is well with them so far."""

@@ -1,10 +1,11 @@
-"""oncelake recover: may Spark's checkpoint be relied on? One that may not is set aside."""
+"""oncelake recover: what a person decides where a run has stopped and said so."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,24 +16,40 @@ from rich.table import Table
 from oncelake.cli import Verbs
 
 if TYPE_CHECKING:
+    from oncelake.ops.decide import Decided
     from oncelake.ops.recover import Recovery
+
+
+DECISIONS = {
+    "accept-gap": "go on without offsets that Kafka has removed before they were read",
+    "rebase": "go on with a topic, or a cluster, that was made anew, beside the former rows",
+    "rewrite": "after a rollback of the table: write again from Kafka what it lost",
+    "accept-rollback": "after a rollback of the table: go on without what it lost",
+}
 
 
 def add(verbs: Verbs) -> None:
     verb = verbs.add_parser(
         "recover",
-        help="set a checkpoint aside that cannot be used",
-        description="Compares Spark's checkpoint with the table, as a run does at its start. "
-        "One that is damaged, of another topic or ahead of the table is renamed, never deleted; "
-        "the next run begins where the table ends.",
+        help="go on where a run has stopped and a person must decide",
+        description="Without a decision: compares Spark's checkpoint with the table, as a run does "
+        "at its start. One that is damaged, of another topic, ahead of the table or behind the "
+        "topic is renamed, never deleted; the next run begins where the table ends. A decision is "
+        "recorded in the table, and fences every run that is still going.",
     )
     verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
+    decisions = verb.add_mutually_exclusive_group()
+    for decision, what in DECISIONS.items():
+        decisions.add_argument(
+            f"--{decision}", dest="decision", action="store_const", const=decision, help=what
+        )
     verb.add_argument("--dry-run", action="store_true", help="only say what would be done")
     verb.add_argument("--json", action="store_true", help="one JSON document")
     verb.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    from oncelake.ops.decide import decide
     from oncelake.ops.recover import recover
     from oncelake.session import open_session
     from oncelake.spec import read_spec
@@ -40,14 +57,25 @@ def run(args: argparse.Namespace) -> int:
     spec = read_spec(args.spec, os.environ).spec
     spark = open_session(spec)
     try:
-        found = recover(spark, spec, args.dry_run)
+        if args.decision:
+            decided = decide(spark, spec, args.decision, args.dry_run)
+            facts, show = decided.to_json(), partial(_show_decided, decided)
+        else:
+            found = recover(spark, spec, args.dry_run)
+            facts, show = found.to_json(), partial(_show, found)
     finally:
         spark.stop()
     if args.json:
-        print(json.dumps(found.to_json()))
+        print(json.dumps(facts))
     else:
-        _show(found, Console())
+        show(Console())
     return 0
+
+
+def _show_decided(decided: Decided, console: Console) -> None:
+    console.print(escape(decided.in_words()), soft_wrap=True)
+    if decided.aside:
+        console.print(escape(f"the checkpoint is set aside as {decided.aside}"), soft_wrap=True)
 
 
 def _show(found: Recovery, console: Console) -> None:

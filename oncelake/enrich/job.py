@@ -20,6 +20,7 @@ from oncelake.enrich.schema import ENRICHED, in_sql, lacking
 from oncelake.errors import EXIT_CODES, SourceChanged, SpecError, TableUnfit, exit_code_of
 from oncelake.lake import LakeTable
 from oncelake.model import Counts, Json, Progress, Ranges, spans_to_json
+from oncelake.refusals import progress_key, refuse_changed_source
 from oncelake.session import open_session
 from oncelake.spec import read_spec
 
@@ -94,7 +95,7 @@ def run(spark: SparkSession, settings: Settings,
     due = articles.due(_progress(main, articles))
     if not due:
         return Result(settings, articles.snapshot, {}, Counts())
-    committer = Committer(PIPELINE, main, {}, on_step, rebuild=True)
+    committer = Committer(PIPELINE, main, {}, on_step, ledger.look_or_begin_anew)
     starts = {tp: span.start for tp, span in articles.positions.items()}
     due = articles.due(committer.claim(articles.origin, starts))
     merge = Merge(spark, articles, enricher, main)
@@ -104,14 +105,14 @@ def run(spark: SparkSession, settings: Settings,
 
 def _progress(main: LakeTable, articles: raw.RawArticles) -> Progress | None:
     """Where the enriched table stands; None where it is new, or its progress was deleted."""
-    progress = ledger.look(main, PIPELINE, rebuild=True).progress
+    progress = ledger.look_or_begin_anew(main, PIPELINE).progress
     if progress is not None:
         try:
-            ledger.refuse_changed_source(progress.origin, articles.origin)
+            refuse_changed_source(progress.origin, articles.origin)
         except SourceChanged as error:
             raise SourceChanged(
                 f"{error}. Or, if they are the same articles, have them all read again: ALTER "
-                f"TABLE {main.name} UNSET TBLPROPERTIES ('{ledger.progress_key(PIPELINE)}')"
+                f"TABLE {main.name} UNSET TBLPROPERTIES ('{progress_key(PIPELINE)}')"
             ) from error
     return progress
 

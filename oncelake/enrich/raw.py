@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from oncelake import ledger
+from oncelake import ledger, source
 from oncelake.enrich.schema import ARTICLE, COORDINATES, lacking
 from oncelake.errors import TableUnfit
 from oncelake.lake import LakeTable
 from oncelake.model import Origin, Progress, Ranges, Span, non_empty
-
-TOPIC = "kafka_topic"
+from oncelake.refusals import progress_key
+from oncelake.source import TOPIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,16 @@ class RawArticles:
                 f"{self.table} is no table of articles: {', '.join(problems)}. Set RAW_TABLE to "
                 "the table that stream_write_raw.py writes"
             )
-        return table.filter(_within(ranges, topic_known=TOPIC in table.columns))
+        places = F.col("kafka_partition"), F.col("kafka_offset"), self._topic(table)
+        return table.filter(source.within(ranges, *places))
+
+    def _topic(self, table: DataFrame) -> Column | None:
+        """Which topic a row is from, if the table says. Rows from before a topic was made anew
+        name none."""
+        if TOPIC not in table.columns:
+            return None
+        made_anew = list(self.origin.epochs.names)
+        return F.coalesce(TOPIC, *(F.lit(name) for name in made_anew))
 
 
 def look(table: LakeTable) -> RawArticles:
@@ -64,7 +73,7 @@ def look(table: LakeTable) -> RawArticles:
     if snapshot is None or not filled:
         raise TableUnfit(
             f"{table.name} was not filled by a pipeline of oncelake: no property "
-            f"{ledger.progress_key('…')} says which offsets it holds. Write it by "
+            f"{progress_key('…')} says which offsets it holds. Write it by "
             "`oncelake run`, or set RAW_TABLE to a table that was"
         )
     clusters = sorted({progress.origin.cluster_id for progress in filled})
@@ -76,12 +85,3 @@ def look(table: LakeTable) -> RawArticles:
     topic_ids = {name: number for p in filled for name, number in p.origin.topic_ids.items()}
     positions = {tp: span for progress in filled for tp, span in progress.positions.items()}
     return RawArticles(table.name, snapshot, Origin(clusters[0], topic_ids), positions)
-
-
-def _within(ranges: Ranges, topic_known: bool) -> Column:
-    keep = F.lit(False)
-    for tp, span in ranges.items():
-        partition, offset = F.col("kafka_partition"), F.col("kafka_offset")
-        here = (partition == tp.partition) & (offset >= span.start) & (offset < span.end)
-        keep |= here & (F.col(TOPIC) == tp.topic) if topic_known else here
-    return keep

@@ -4,7 +4,7 @@ Nothing outside this package touches py4j, but for the audit, which shares no co
 """
 
 from oncelake.lake.batches import observed, planned
-from oncelake.lake.create import columns_of, create_table
+from oncelake.lake.create import add_column, columns_of, create_table
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
 from oncelake.lake.java import JAVA_ERRORS, require_iceberg
@@ -24,6 +24,7 @@ __all__ = [
     "Publication",
     "Staged",
     "Unanswered",
+    "add_column",
     "columns_of",
     "create_table",
     "observed",

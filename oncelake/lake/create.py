@@ -31,6 +31,12 @@ def create_table(spark: SparkSession, name: str, columns: str, partition_by: Seq
         _run(spark, statement, name)
 
 
+def add_column(spark: SparkSession, name: str, column: str, kind: str) -> None:
+    """Add a column where it is missing; it is null in the rows that are there."""
+    if column not in spark.table(name).columns:
+        _run(spark, f"ALTER TABLE {name} ADD COLUMN {column} {kind}", name)
+
+
 def _run(spark: SparkSession, statement: str, name: str) -> None:
     """Twice, since another run may make the same at this instant: catalogs look, and make then."""
     try:

@@ -70,6 +70,12 @@ def blob(positions: Collection[int]) -> bytes:
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
+def data_files(spark: SparkSession, table: JavaObject, snapshot: int,
+               paths: Collection[str]) -> tuple[JavaObject, ...]:  # fmt: skip
+    tasks = _tasks(spark, table, snapshot)
+    return tuple(tasks.get(path).file() for path in paths)
+
+
 def _tasks(spark: SparkSession, table: JavaObject, snapshot: int) -> JavaObject:
     """The files of a snapshot as a scan plans them, by their paths.
 

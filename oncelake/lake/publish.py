@@ -27,7 +27,8 @@ Guard: TypeAlias = Callable[[Mapping[str, str], Iterator[Ancestor]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What is to become visible at once. `base`: the snapshot that the vectors are made for."""
+    """What is to become visible at once. `base`: the snapshot that the vectors are made for;
+    `replaced`: files that go when the others come."""
 
     stamp: str
     properties: Mapping[str, str]
@@ -35,6 +36,7 @@ class Publication:
     files: Sequence[JavaObject] = field(default=())
     deletes: Deletes = NO_DELETES
     base: int | None = None
+    replaced: Sequence[JavaObject] = field(default=())
 
 
 def commit(spark: SparkSession, table: JavaObject, publication: Publication) -> None:
@@ -44,10 +46,13 @@ def commit(spark: SparkSession, table: JavaObject, publication: Publication) -> 
     validator = _Validator(spark._jvm, transaction, publication.guard)
     try:
         # A row delta checks for conflicts before it asks a guard, and would take a commit of ours
-        # that had landed for one: an empty append goes first and asks.
+        # that had landed for one: an empty append goes first and asks. So with replaced files.
         if publication.deletes.added:
             _guarded(transaction.newAppend(), validator).commit()
             _delta(transaction.newRowDelta(), publication).commit()
+        elif publication.replaced:
+            _guarded(transaction.newAppend(), validator).commit()
+            _overwrite(transaction.newOverwrite(), publication).commit()
         else:
             _appended(_guarded(transaction.newAppend(), validator), publication).commit()
         # Last, so that the guard sees the properties of the refreshed base.
@@ -78,6 +83,14 @@ def _delta(delta: JavaObject, publication: Publication) -> JavaObject:
     delta.validateFromSnapshot(publication.base)
     delta.validateDeletedFiles()
     return delta.set(STAMP_KEY, publication.stamp)
+
+
+def _overwrite(overwrite: JavaObject, publication: Publication) -> JavaObject:
+    for file in publication.files:
+        overwrite.addFile(file)
+    for file in publication.replaced:
+        overwrite.deleteFile(file)
+    return overwrite.set(STAMP_KEY, publication.stamp)
 
 
 def _set(update: JavaObject, properties: Mapping[str, str]) -> JavaObject:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from oncelake.errors import TableUnfit
 from oncelake.lake.bounds import greatest, require_bounds
-from oncelake.lake.deletes import NO_DELETES, Deletes, Positions, write_vectors
+from oncelake.lake.deletes import NO_DELETES, Deletes, Positions, data_files, write_vectors
 from oncelake.lake.java import ICEBERG, JAVA_ERRORS, JavaObject, in_short, java_class, translated
 from oncelake.lake.publish import Ancestor, Publication, ancestor_of, as_dict, commit
+from oncelake.model import Ranges, kafka_name
+from oncelake.source import TOPIC, within
 
 # Without retries Iceberg deletes the manifest list of a commit that landed but was reported lost.
 FEWEST_COMMIT_RETRIES = 4
@@ -31,12 +34,14 @@ class Unanswered(Exception):
 class Staged:
     """Data files that are written and belong to no snapshot yet.
 
-    `base`: the snapshot that they were worked out against, where they fit no other.
+    `base`: the snapshot that they were worked out against, where they fit no other; `replaced` are
+    files of it that hold the same rows, and more.
     """
 
     files: tuple[JavaObject, ...] = ()
     deletes: Deletes = NO_DELETES
     base: int | None = None
+    replaced: tuple[JavaObject, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -72,6 +77,9 @@ class LakeTable:
 
     def properties(self) -> dict[str, str]:
         return as_dict(self._jvm, self._table.properties())
+
+    def columns(self) -> list[str]:
+        return [str(column.name()) for column in self._table.schema().columns()]
 
     def head(self) -> int | None:
         snapshot = self._table.currentSnapshot()
@@ -121,6 +129,26 @@ class LakeTable:
         finally:
             coordinator.clearRewrite(self._table, key)
             self._cache.remove(key)
+
+    def stage_without(self, ranges: Ranges) -> Staged:
+        """Write anew, without the rows of these ranges, the files that hold any of them."""
+        head = self.head()
+        if head is None:
+            return Staged()
+        rows = self.at(head, self._spark)
+        topic = None
+        if TOPIC in rows.columns:
+            # Rows from before their topic was made anew name none.
+            first = kafka_name(min(ranges).topic)
+            topic = F.coalesce(TOPIC, F.lit(first))
+        gone = within(ranges, F.col("kafka_partition"), F.col("kafka_offset"), topic)
+        touched = [row[0] for row in rows.filter(gone).select("_file").distinct().collect()]
+        if not touched:
+            return Staged(base=head)
+        kept = rows.filter(F.col("_file").isin(touched) & ~F.coalesce(gone, F.lit(False)))
+        staged = self.stage(kept.select(*rows.columns))
+        replaced = data_files(self._spark, self._table, head, touched)
+        return replace(staged, base=head, replaced=replaced)
 
     def stage_deletes(self, snapshot: int, gone: Positions) -> Deletes:
         """Write vectors for the positions that are gone from files of this snapshot."""

@@ -9,6 +9,7 @@ Everything here is pure and turns to JSON and back without loss.
 """
 
 from oncelake.model.counts import BESIDES, SIDE_FATES, Counts
+from oncelake.model.epochs import Epochs, kafka_name, next_epoch
 from oncelake.model.offsets import (
     Json,
     Ranges,
@@ -19,27 +20,39 @@ from oncelake.model.offsets import (
     show_ranges,
     spans_from_json,
     spans_to_json,
+    union,
 )
-from oncelake.model.records import (
+from oncelake.model.progress import (
     FOLLOWED_PREFIX,
-    FORMAT,
     PROGRESS_PREFIX,
-    STAMP_KEY,
-    Origin,
+    Accepted,
     Pending,
     Progress,
+)
+from oncelake.model.stamps import (
+    CLAIMS,
+    FORMAT,
+    LOSSES,
+    REWINDS,
+    STAMP_KEY,
+    Origin,
     Stamp,
     compact,
 )
 
 __all__ = [
     "BESIDES",
+    "CLAIMS",
     "FOLLOWED_PREFIX",
     "FORMAT",
+    "LOSSES",
     "PROGRESS_PREFIX",
+    "REWINDS",
     "SIDE_FATES",
     "STAMP_KEY",
+    "Accepted",
     "Counts",
+    "Epochs",
     "Json",
     "Origin",
     "Pending",
@@ -49,9 +62,12 @@ __all__ = [
     "Stamp",
     "TopicPartition",
     "compact",
+    "kafka_name",
+    "next_epoch",
     "non_empty",
     "offsets_in",
     "show_ranges",
     "spans_from_json",
     "spans_to_json",
+    "union",
 ]

@@ -63,6 +63,9 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+
     def to_json(self) -> Json:
         """Those besides only where there are any: an append has none."""
         every = {f.name: getattr(self, f.name) for f in fields(self)}

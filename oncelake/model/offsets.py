@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
@@ -35,6 +35,16 @@ Ranges = Mapping[TopicPartition, Span]
 
 def non_empty(ranges: Ranges) -> dict[TopicPartition, Span]:
     return {tp: span for tp, span in sorted(ranges.items()) if not span.empty}
+
+
+def union(many: Iterable[Ranges]) -> dict[TopicPartition, Span]:
+    """Of each partition from the first offset to the last; for ranges that lie end to end."""
+    found: dict[TopicPartition, Span] = {}
+    for ranges in many:
+        for tp, span in ranges.items():
+            known = found.get(tp, span)
+            found[tp] = Span(min(known.start, span.start), max(known.end, span.end))
+    return found
 
 
 def offsets_in(ranges: Ranges) -> int:

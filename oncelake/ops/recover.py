@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from oncelake import ledger
+from oncelake import ledger, source
 from oncelake.checkpoint import Checkpoint, Offsets
 from oncelake.lake import Folder, LakeTable
 from oncelake.model import Progress, TopicPartition
@@ -49,12 +49,13 @@ class Recovery:
 
 def recover(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> Recovery:
     """What a run does at its start, and that of another topic too; a dry run changes nothing."""
+    held = source.describe_topic(spec.source).offsets
     logs = Checkpoint(Folder(spark, spec.checkpoint))
     found = logs.look()
     progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress
     if progress is None:
         return Recovery(spec.table.name, spec.checkpoint, None, found.resumes)
     other = found.of_another(spec.source.topic)
-    fault = f"it is of topic {other}" if other else found.fault(progress)
+    fault = f"it is of topic {other}" if other else found.fault(progress, held)
     aside = logs.set_aside() if fault and not dry_run else None
     return Recovery(spec.table.name, spec.checkpoint, progress, found.resumes, fault, aside)

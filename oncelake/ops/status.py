@@ -86,7 +86,8 @@ def status(spark: SparkSession, spec: PipelineSpec, live: Ranges) -> Status:
 
 
 def _partitions(progress: Progress | None, live: Ranges) -> tuple[PartitionStatus, ...]:
-    done = progress.positions if progress else {}
+    done: Ranges = progress.positions if progress else {}
+    live = progress.origin.epochs.in_ledger(live) if progress else live
     return tuple(
         PartitionStatus(tp, done.get(tp, Span(0, 0)), live.get(tp, Span(0, 0)))
         for tp in sorted({*done, *live})

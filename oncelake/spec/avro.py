@@ -18,6 +18,8 @@ ADDED_COLUMNS: Mapping[str, str] = {
     "kafka_offset": "long",
     "processed_at": "timestamp",
 }
+# And one that it gets where its topic was made anew (see layout.name_topics).
+RESERVED = (*ADDED_COLUMNS, "kafka_topic")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOGICAL = {
@@ -39,7 +41,7 @@ def columns(text: str) -> dict[str, str]:
         raise Refused("must be an Avro record: its fields become the columns")
     _check_types(parsed, ())
     kinds = {field["name"]: _kind(field["type"]) for field in parsed["fields"]}
-    if taken := sorted(name for name in kinds if name.lower() in ADDED_COLUMNS):
+    if taken := sorted(name for name in kinds if name.lower() in RESERVED):
         raise Refused(f"has the field {taken[0]}, which the table adds itself: rename it")
     return {**kinds, **ADDED_COLUMNS}
 

@@ -17,9 +17,10 @@ from oncelake import lake
 from oncelake.commit import Committer, OnStep, Staging
 from oncelake.enrich import job
 from oncelake.lake import LakeTable
-from oncelake.ledger import Placement, progress_key
+from oncelake.ledger import Placement
 from oncelake.model import Origin, Progress, Ranges, Span, TopicPartition
 from oncelake.planner import local_rows
+from oncelake.refusals import progress_key
 from oncelake.rules import Versions
 from oncelake.sinks.append import AppendSink
 from oncelake.sinks.intake import Due, Shape

@@ -70,7 +70,7 @@ class Scene:
         self.claim()
 
     def claim(self) -> None:
-        stamp = self._stamp("claim", self.progress.generation + 1, {}, Counts())
+        stamp = self.stamp("claim", self.progress.generation + 1, {}, Counts())
         self.main.append(stamp, ())
         self.progress = self.progress.after(stamp, self.progress.pending)
 
@@ -95,7 +95,7 @@ class Scene:
             removed=len(removes),
             inserted=len(good) - len(replaces) if replaces or removes else 0,
         )
-        stamp = self._stamp("batch", self.progress.generation, ranges, counts)
+        stamp = self.stamp("batch", self.progress.generation, ranges, counts)
         stamp = replace(stamp, watermark=watermark)
         if replaces or removes:
             self.main.lose(*replaces, *removes)
@@ -116,7 +116,7 @@ class Scene:
             if fate in fates and (done is None or pending.sequence > _sequence(done)):
                 counts = Counts.from_json({"read": pending.rows, fate: pending.rows})
                 stamp = replace(
-                    self._stamp("follow", self.progress.generation, {}, counts),
+                    self.stamp("follow", self.progress.generation, {}, counts),
                     sequence=pending.sequence,
                     attempt=pending.attempt,
                     previous="",
@@ -125,7 +125,7 @@ class Scene:
                 mark = compact({"sequence": pending.sequence, "attempt": pending.attempt})
                 self.followed[fate] = mark
 
-    def _stamp(self, kind: str, generation: int, ranges: Ranges, counts: Counts) -> Stamp:
+    def stamp(self, kind: str, generation: int, ranges: Ranges, counts: Counts) -> Stamp:
         sequence = self.progress.sequence + 1
         return Stamp(kind, PIPELINE, generation, sequence, f"attempt-{sequence}", ORIGIN, ranges,
                      counts, self.progress.digest)  # fmt: skip

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oncelake.lake import Ancestor, LakeTable, Publication, Unanswered
+from oncelake.lake import Ancestor, LakeTable, Publication, Staged, Unanswered
 from oncelake.ledger import AlreadyLanded
+from oncelake.model import Ranges
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,13 @@ class MemoryTable(LakeTable):
         return reversed(self._view.history)
 
     def stamps(self) -> Iterator[Ancestor]:
-        return iter(self._view.history)
+        return iter((*self._view.history, *self.shared.rolled_back))
+
+    def stage_without(self, ranges: Ranges) -> Staged:
+        held = self._view.rows
+        gone = {(tp.partition, o) for tp, span in ranges.items() for o in range(*span)}
+        kept = MemoryFile(tuple(row for row in held if row not in gone))
+        return Staged((kept,), base=self.head(), replaced=(MemoryFile(held),))
 
     def files_to_text(self, files: Sequence[Any]) -> tuple[str, ...]:
         return tuple(json.dumps(file.rows) for file in files)
@@ -98,22 +105,39 @@ class MemoryFile:
 class _Shared:
     def __init__(self) -> None:
         self.current = Version()
+        self.rolled_back: list[Ancestor] = []
+        self._states: dict[int, tuple[Any, ...]] = {}
+
+    def roll_back(self, steps: int) -> None:
+        """As Iceberg does it: rows go back, properties do not, and the snapshots stay known."""
+        history = self.current.history
+        kept = history[: max(1, len(history) - steps)]
+        self.rolled_back += history[len(kept) :]
+        self.current = replace(self.current, history=kept, rows=self._states[kept[-1].snapshot_id])
+
+    def _next_id(self, base: Version) -> int:
+        return len(base.history) + len(self.rolled_back) + 1
 
     def commit_of_somebody_else(self) -> None:
         """A snapshot without a stamp: an append or a compaction, say."""
-        history = self.current.history
-        self.current = replace(self.current, history=(*history, Ancestor(len(history) + 1, None)))
+        snapshot = Ancestor(self._next_id(self.current), None)
+        self._states[snapshot.snapshot_id] = self.current.rows
+        self.current = replace(self.current, history=(*self.current.history, snapshot))
 
     def swap(self, base: Version, publication: Publication) -> bool:
         if self.current is not base:
             return False
         head = base.history[-1].snapshot_id if base.history else None
         assert publication.base in (None, head), "landed on another snapshot than it was made for"
-        snapshot = Ancestor(len(base.history) + 1, publication.stamp)
+        snapshot = Ancestor(self._next_id(base), publication.stamp)
+        gone = {row for file in publication.replaced for row in file.rows}
+        added = tuple(row for file in publication.files for row in file.rows)
+        rows = tuple(row for row in base.rows if row not in gone) + added
+        self._states[snapshot.snapshot_id] = rows
         self.current = replace(
             base,
             history=(*base.history, snapshot),
             properties={**base.properties, **publication.properties},
-            rows=base.rows + tuple(row for file in publication.files for row in file.rows),
+            rows=rows,
         )
         return True

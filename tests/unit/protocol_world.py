@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
+from oncelake.amend import rewrite
 from oncelake.commit import Committer, Staging, Step
-from oncelake.errors import Fenced, Gap, TransientError
+from oncelake.errors import Fenced, Gap, RolledBack, TransientError
 from oncelake.lake import Staged
-from oncelake.ledger import Placement, progress_key
-from oncelake.model import Counts, Origin, Progress, Span, Stamp, TopicPartition
+from oncelake.ledger import Placement, look_unquestioned
+from oncelake.model import REWINDS, Counts, Origin, Progress, Span, Stamp, TopicPartition
+from oncelake.refusals import progress_key
 from tests.unit.memory_lake import MemoryFile, MemoryTable
 
 PARTITIONS = 3
@@ -55,9 +59,12 @@ class Driver:
                 self.committer = None
             elif move.kind == "restore-checkpoint":
                 self.logged = [max(0, p - 7) for p in self.logged]
+            elif move.kind == "roll-back" and self.world.main.shared.current.history:
+                self.world.main.shared.roll_back(move.sizes[0])
+                self.rewrite()
             elif self.committer is not None:
                 self.write(move)
-        except (Crash, Fenced, Gap, TransientError) as end:
+        except (Crash, Fenced, Gap, RolledBack, TransientError) as end:
             self.world.ends.append(type(end).__name__)
             self.committer = None
         finally:
@@ -68,6 +75,16 @@ class Driver:
         committer.claim(ORIGIN, {TopicPartition("t", p): 0 for p in range(PARTITIONS)})
         committer.finish()
         self.committer = committer
+
+    def rewrite(self) -> None:
+        """What a person types after a rollback; the checkpoint is set aside by it."""
+        self.committer = None
+        if self.world.rolled_back():
+            change = rewrite(self.main, self.sides)
+            person = Committer("p", self.main, self.sides, self.on_step, look_unquestioned)
+            person.amend(change)
+            person.finish()
+        self.logged = self.world.positions()
 
     def write(self, move: Move) -> None:
         ends = [start + size for start, size in zip(self.logged, move.sizes, strict=True)]
@@ -119,6 +136,11 @@ class World:
         text = self.main.shared.current.properties.get(progress_key("p"))
         return None if text is None else Progress.from_text(text)
 
+    def rolled_back(self) -> bool:
+        progress, shared = self.progress(), self.main.shared
+        held = [a.stamp for a in shared.current.history if a.stamp]
+        return progress is not None and not any(progress.attempt in stamp for stamp in held)
+
     def positions(self) -> list[int]:
         progress = self.progress()
         at = progress.next_offset if progress else lambda tp: 0
@@ -158,7 +180,7 @@ def stage_based(placement: Placement) -> Staging:
 def check(world: World) -> None:
     """The laws, from the tables alone."""
     progress = world.progress()
-    if progress is None:
+    if progress is None or world.rolled_back():
         return
     dealt = {(p, o) for p, end in enumerate(world.positions()) for o in range(end)}
     main = world.main.shared.current.rows
@@ -171,21 +193,39 @@ def check(world: World) -> None:
             for f in side.files_from_text(p.files)
             for row in f.rows
         }
-        held = (*side.shared.current.rows, *pending)
+        gone = {
+            (tp.partition, offset)
+            for p in progress.pending
+            if p.fate == fate and p.sequence > followed(side)
+            for tp, span in p.without.items()
+            for offset in range(*span)
+        }
+        held = (*(row for row in side.shared.current.rows if row not in gone), *pending)
         assert sorted(held) == sorted(row for row in dealt if _is(fate, row)), fate
     assert progress.watermark == max((offset for _, offset in dealt), default=None)
     assert progress.totals.read == len(dealt)
     assert progress.totals.balanced
     chain = [_link(a.stamp) for a in world.main.shared.current.history if a.stamp]
-    assert [sequence for sequence, _, _ in chain] == list(range(1, len(chain) + 1))
-    assert [previous for _, previous, _ in chain] == ["", *(digest for _, _, digest in chain[:-1])]
+    for older, newer in pairwise([Link("claim", 0, "", ""), *chain]):
+        assert newer.previous == older.digest
+        step = newer.sequence - older.sequence
+        assert step == 1 or (step > 1 and newer.kind in REWINDS)
+
+
+class Link(NamedTuple):
+    """What chains a stamp to its neighbours."""
+
+    kind: str
+    sequence: int
+    previous: str
+    digest: str
 
 
 @lru_cache(maxsize=1000)
-def _link(stamp: str) -> tuple[int, str, str]:
-    """What chains a stamp to its neighbours; remembered, for a history is checked many times."""
+def _link(stamp: str) -> Link:
+    """Remembered, for a history is checked many times."""
     read = Stamp.from_text(stamp)
-    return read.sequence, read.previous, read.digest
+    return Link(read.kind, read.sequence, read.previous, read.digest)
 
 
 def followed(side: MemoryTable) -> int:
@@ -198,6 +238,7 @@ def followed(side: MemoryTable) -> int:
 def heal(world: World) -> None:
     """After everything, one fresh run brings the rest in, and nothing twice."""
     survivor = Driver(world, 0)
+    survivor.rewrite()
     survivor.play(Move(0, "start"))
     survivor.logged = world.positions()
     survivor.play(Move(0, "write", (3, 3, 3)))

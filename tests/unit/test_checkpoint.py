@@ -99,7 +99,7 @@ def test_one_that_is_not_ahead_of_the_table_is_relied_on(
 ) -> None:
     for ahead in (0, 5):
         found = _written(tmp_path, entries).look()
-        assert (found.resumes, found.fault(_table(9 + ahead, 4))) == (resumes, None)
+        assert (found.resumes, found.fault(_table(9 + ahead, 4), {})) == (resumes, None)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_one_that_is_not_ahead_of_the_table_is_relied_on(
 def test_a_damaged_one_is_told_by_its_file(
     tmp_path: Path, damage: Mapping[str, str], named: str
 ) -> None:
-    fault = _written(tmp_path, {**GOOD, **damage}).look().fault(_table(9, 4))
+    fault = _written(tmp_path, {**GOOD, **damage}).look().fault(_table(9, 4), {})
     assert fault is not None
     assert fault.startswith(f"it is damaged: {named}")
 
@@ -163,7 +163,7 @@ def test_without_a_batch_nothing_may_be_left_of_others(tmp_path: Path, left: str
 
 
 def test_one_that_is_ahead_is_told_with_both_offsets(tmp_path: Path) -> None:
-    assert _written(tmp_path, GOOD).look().fault(_table(9, 3)) == (
+    assert _written(tmp_path, GOOD).look().fault(_table(9, 3), {}) == (
         "it is ahead of the table: in partition 1 of t it would go on at offset 4, and the table "
         "ends at 3"
     )
@@ -227,3 +227,15 @@ def test_one_that_is_not_writable_says_what_to_type(
 
 def test_one_elsewhere_is_left_to_spark() -> None:
     checkpoint.prepare("s3a://bucket/chk")
+
+
+def test_one_that_is_behind_what_kafka_holds_is_told_with_both_offsets(tmp_path: Path) -> None:
+    """Spark would ask for offsets that are gone, though the table has them long since."""
+    found = _written(tmp_path, GOOD).look()
+    held = {tp: Span(offset, 90) for tp, offset in found.resumes.items()}
+    assert found.fault(_table(50, 50), held) is None
+    first = min(held)
+    assert found.fault(_table(50, 50), {**held, first: Span(10, 90)}) == (
+        "it is behind the topic: in partition 0 of t it would go on at offset 9, and Kafka holds "
+        "none before 10"
+    )

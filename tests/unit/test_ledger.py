@@ -17,12 +17,12 @@ from oncelake.ledger import (
     claim,
     guard,
     look,
+    look_or_begin_anew,
     pipelines,
     place,
-    progress_key,
-    refuse_same_topic_twice,
 )
 from oncelake.model import Counts, Origin, Pending, Progress, Ranges, Span, Stamp, TopicPartition
+from oncelake.refusals import progress_key, refuse_same_topic_twice
 from tests.unit.memory_lake import MemoryTable, Version
 
 ORIGIN = Origin("cluster", {"t": "id-1"})
@@ -148,7 +148,7 @@ def test_stamped_snapshots_without_progress_are_refused() -> None:
 
 def test_a_pipeline_that_may_be_rebuilt_takes_lost_progress_for_none() -> None:
     _, stamp = _one_batch()
-    view = look(_table(None, stamp), "p", rebuild=True)
+    view = look_or_begin_anew(_table(None, stamp), "p")
     assert (view.progress, view.text, view.head) == (None, None, 1)
 
 

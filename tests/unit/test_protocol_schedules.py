@@ -2,7 +2,8 @@
 
 Two drivers write one pipeline into one table. A schedule is a list of moves: a driver starts
 (claims), writes a batch that continues, replays or re-plans what Spark has logged, loses its
-checkpoint, crashes between any two steps, or is overtaken at any step by the other one.
+checkpoint, crashes between any two steps, or is overtaken at any step by the other one. Now and
+then the table is rolled back, and a person has what is lost written again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ writes = st.builds(
 losses = st.builds(
     Move, st.integers(0, 1), st.sampled_from(["lose-checkpoint", "restore-checkpoint"])
 )
-schedules = st.lists(st.one_of(starts, writes, writes, writes, losses), min_size=2, max_size=14)
+rollbacks = st.builds(Move, st.integers(0, 1), st.just("roll-back"), sizes, crash_at=points)
+schedules = st.lists(
+    st.one_of(starts, writes, writes, writes, losses, rollbacks), min_size=2, max_size=14
+)
 
 
 @pytest.fixture(autouse=True)

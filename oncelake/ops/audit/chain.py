@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from oncelake.model import SIDE_FATES, Counts, Origin, Stamp
+from oncelake.model import CLAIMS, LOSSES, REWINDS, SIDE_FATES, Counts, Origin, Stamp, show_ranges
 from oncelake.ops.audit.evidence import History, Snapshot
 from oncelake.ops.audit.report import Finding, violated
 
@@ -85,7 +85,7 @@ def check_chain(sealed: Sequence[Sealed], history: History) -> Iterator[Finding]
 
 def _check_first(first: Sealed) -> Iterator[Finding]:
     missing = first.stamp.sequence - 1
-    if missing or first.stamp.previous:
+    if first.stamp.previous or (missing and first.stamp.kind not in REWINDS):
         yield violated(
             "stamp-missing",
             first,
@@ -97,7 +97,8 @@ def _check_first(first: Sealed) -> Iterator[Finding]:
 def _check_link(older: Sealed, newer: Sealed) -> Iterator[Finding]:
     before, after = older.stamp, newer.stamp
     step = after.sequence - before.sequence
-    if step > 1:
+    # The sequences that were rolled back before it are on main no longer.
+    if step > 1 and after.kind not in REWINDS:
         yield violated(
             "stamp-missing",
             newer,
@@ -116,14 +117,15 @@ def _check_link(older: Sealed, newer: Sealed) -> Iterator[Finding]:
             "replaced after the commit",
         )
     raised = after.generation - before.generation
-    if raised < 0 or (raised > 0) != (after.kind == "claim"):
+    if raised < 0 or (raised > 0) != (after.kind in CLAIMS):
         yield violated(
             "generation",
             newer,
             f"a {after.kind} of generation {after.generation} after generation "
             f"{before.generation}: only a claim raises it, and a fenced run may not write",
         )
-    if not same_origin(before.origin, after.origin):
+    same = same_topics if after.kind in ("rebase", *REWINDS) else same_origin
+    if not same(before.origin, after.origin):
         yield violated("origin-changed", newer, "it was read from another cluster or topic")
 
 
@@ -153,10 +155,12 @@ def as_time(watermark: int | None) -> str:
 
 def same_origin(one: Origin, other: Origin) -> bool:
     """The same cluster, and the same topics where both name one."""
+    return one.cluster_id == other.cluster_id and same_topics(one, other)
+
+
+def same_topics(one: Origin, other: Origin) -> bool:
     shared = one.topic_ids.keys() & other.topic_ids.keys()
-    return one.cluster_id == other.cluster_id and all(
-        one.topic_ids[topic] == other.topic_ids[topic] for topic in shared
-    )
+    return all(one.topic_ids[topic] == other.topic_ids[topic] for topic in shared)
 
 
 def check_counts(sealed: Sequence[Sealed]) -> Iterator[Finding]:
@@ -168,10 +172,12 @@ def check_counts(sealed: Sequence[Sealed]) -> Iterator[Finding]:
 
 def _miscounts(sealed: Sealed) -> Iterator[str]:
     stamp, counts = sealed.stamp, sealed.stamp.counts
-    if stamp.kind not in ("claim", "batch"):
+    if stamp.kind not in (*CLAIMS, "batch"):
         yield f"a stamp of the unknown kind {stamp.kind!r}: audit with the version that wrote it"
-    if stamp.kind == "claim" and (stamp.ranges or counts != Counts()):
-        yield "a claim that says it read something"
+    if stamp.kind in CLAIMS and counts != Counts():
+        yield f"a {stamp.kind} that says it read something"
+    if stamp.kind in CLAIMS and bool(stamp.ranges) != (stamp.kind in LOSSES):
+        yield f"a {stamp.kind} of the ranges {show_ranges(stamp.ranges) or 'none'}"
     if any(span.empty for span in stamp.ranges.values()):
         yield "a range that ends before it begins"
     if not counts.balanced:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from oncelake.errors import TableUnfit
-from oncelake.model import Span, TopicPartition
+from oncelake.model import Span, TopicPartition, kafka_name
 from oncelake.ops.audit.evidence import SAMPLE, Foreign, History, RowFacts, Slice, Suspect, Tally
 from oncelake.ops.audit.slicing import BELOW, BEYOND, Grid
 from oncelake.ops.audit.tables import quoted
@@ -43,17 +43,22 @@ def has_topic_column(spark: SparkSession, name: str) -> bool:
 
 
 def read_coordinates(spark: SparkSession, table: Pinned, topics: Sequence[str]) -> DataFrame:
-    """The topic, partition and offset of every row; the topic is known where there is but one."""
+    """The topic, partition and offset of every row; the topic is known where there is but one,
+    or but one until it was made anew: only rows since then name it."""
     rows = spark.sql(f"SELECT * FROM {quoted(table.name)} VERSION AS OF {table.snapshot_id}")
     missing = [column for column in COLUMNS[1:] if column not in rows.columns]
     named = COLUMNS[0] in rows.columns
-    if missing or (len(topics) > 1 and not named):
+    names = sorted({kafka_name(topic) for topic in topics})
+    if missing or (len(names) > 1 and not named):
         raise TableUnfit(
             f"{table.name} cannot be audited: it has no column "
             f"{' and no column '.join(missing or COLUMNS[:1])}, so a row's place in "
             f"{', '.join(topics) or 'Kafka'} is not known"
         )
-    topic = F.col(COLUMNS[0]) if named else F.lit(topics[0] if topics else None)
+    first = F.lit(names[0] if names else None)
+    topic = first if not named else F.col(COLUMNS[0])
+    if named and len(topics) > len(names):
+        topic = F.coalesce(topic, first)
     return rows.select(
         topic.cast("string").alias("topic"),
         F.col(COLUMNS[1]).cast("int").alias("partition"),

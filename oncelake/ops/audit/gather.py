@@ -17,11 +17,14 @@ from oncelake.model import (
     FOLLOWED_PREFIX,
     PROGRESS_PREFIX,
     SIDE_FATES,
+    Epochs,
+    Origin,
     Progress,
     Ranges,
     Span,
     TopicPartition,
     compact,
+    kafka_name,
 )
 from oncelake.ops.audit.brokers import FIRST, NEXT, Brokers
 from oncelake.ops.audit.chain import stamps_of
@@ -102,14 +105,16 @@ class _Asked:
     """Kafka, asked for ids and first offsets, and yet to be asked for the next ones."""
 
     brokers: Brokers
-    cluster_id: str
-    topic_ids: Mapping[str, str]
+    origin: Origin
     first: Mapping[TopicPartition, int]
+    epochs: Epochs
 
     def ask_next(self) -> TopicFacts:
+        """By the names that the ledger has for the topics."""
         ends = self.brokers.offsets(self.first, NEXT)
         offsets = {tp: Span(first, ends[tp]) for tp, first in self.first.items()}
-        return TopicFacts(self.cluster_id, self.topic_ids, offsets)
+        known = self.origin.known_as(self.epochs)
+        return TopicFacts(known.cluster_id, known.topic_ids, self.epochs.in_ledger(offsets))
 
 
 def _ask_first(main: TableState, names: Names, kafka: Mapping[str, str] | None) -> _Asked | None:
@@ -117,9 +122,9 @@ def _ask_first(main: TableState, names: Names, kafka: Mapping[str, str] | None) 
     if kafka is None or progress is None:
         return None
     brokers = Brokers(kafka)
-    origin, partitions = brokers.identify(progress.origin.topic_ids)
+    origin, partitions = brokers.identify({kafka_name(each) for each in progress.origin.topic_ids})
     first = brokers.offsets(partitions, FIRST)
-    return _Asked(brokers, origin.cluster_id, origin.topic_ids, first)
+    return _Asked(brokers, origin, first, progress.origin.epochs)
 
 
 def _read_main(spark: SparkSession, names: Names) -> TableState:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from oncelake.model import Counts, Progress, Span, TopicPartition
+from oncelake.ops.audit.accepted import check_accepted, check_epochs
 from oncelake.ops.audit.accounts import EXPIRED, Account, Shelf, open_accounts, outside, tally
 from oncelake.ops.audit.chain import (
     Sealed,
@@ -139,6 +140,8 @@ def _findings(case: Case) -> Iterator[Finding]:
     yield from check_presence(evidence, sealed)
     if case.progress:
         yield from check_standing(case.progress, sealed, evidence.main)
+        yield from check_accepted(case.progress, sealed)
+        yield from check_epochs(case.progress)
     yield from check_coverage(case.coverage)
     yield from check_rows(case.main, evidence.rows.holes)
     yield from check_strays(case.coverage, case.strays)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oncelake.model import Progress, Span
+from oncelake.model import Progress, Span, kafka_name
 from oncelake.ops.audit.evidence import TopicFacts
 from oncelake.ops.audit.report import Finding, violated
 
@@ -18,8 +18,10 @@ def check_source(progress: Progress, topic: TopicFacts) -> Iterator[Finding]:
             "those of other rows",
         )
         return
-    others = set()
+    others = former_epochs(progress)
     for name, known in sorted(progress.origin.topic_ids.items()):
+        if name in others:
+            continue
         live = topic.topic_ids.get(name)
         if live is None:
             others.add(name)
@@ -35,6 +37,12 @@ def check_source(progress: Progress, topic: TopicFacts) -> Iterator[Finding]:
     for tp in sorted(progress.positions.keys() | topic.offsets.keys()):
         if tp.topic not in others:
             yield from _check_offsets(str(tp), progress.next_offset(tp), topic.offsets.get(tp))
+
+
+def former_epochs(progress: Progress) -> set[str]:
+    """Topics that are no more: Kafka has others under their names."""
+    newest = progress.origin.epochs.ledger_name
+    return {name for name in progress.origin.topic_ids if newest(kafka_name(name)) != name}
 
 
 def _check_offsets(where: str, due: int, held: Span | None) -> Iterator[Finding]:

@@ -1,10 +1,9 @@
-"""What is written into a table: the stamp of a snapshot, and the progress of a pipeline."""
+"""Where a pipeline stands: a property of the main table, changed in the commit of each batch."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from oncelake.model.counts import Counts
@@ -16,34 +15,19 @@ from oncelake.model.offsets import (
     spans_from_json,
     spans_to_json,
 )
+from oncelake.model.stamps import FORMAT, LOSSES, Origin, Stamp, compact
 
-STAMP_KEY = "oncelake.stamp"
 PROGRESS_PREFIX = "oncelake.progress."
 FOLLOWED_PREFIX = "oncelake.followed."
-FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Which Kafka the offsets belong to: names alone do not survive a recreated topic."""
-
-    cluster_id: str
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        return {"cluster": self.cluster_id, "topics": dict(sorted(self.topic_ids.items()))}
-
-    @classmethod
-    def from_json(cls, data: Json) -> Origin:
-        return cls(cluster_id=data["cluster"], topic_ids=dict(data["topics"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Data files staged for a side table, to be published there after main has decided.
+    """What a side table is to do after main has decided: take data files that are staged, or
+    give up the rows of ranges that main no longer has (`without`).
 
-    `sequence` and `attempt` are those of the main commit that decided them; a side table that
-    has followed to this sequence has these files already. `fate` is what became of the rows.
+    `sequence` and `attempt` are those of the main commit that decided it; a side table that
+    has followed to this sequence has done it already. `fate` is what became of the rows.
     """
 
     table: str
@@ -52,74 +36,33 @@ class Pending:
     files: tuple[str, ...]
     rows: int
     fate: str = "quarantined"
+    without: Ranges = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        every = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "without"}
+        return {**every, "without": spans_to_json(self.without)} if self.without else every
 
     @classmethod
     def from_json(cls, data: Json) -> Pending:
-        return cls(**{**data, "files": tuple(data["files"])})
+        without = spans_from_json(data.get("without", {}))
+        return cls(**{**data, "files": tuple(data["files"]), "without": without})
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
-    """What one snapshot of ours did. `kind` is claim, batch or follow (a side table's).
-
-    `watermark` is that of the next batch, in microseconds since 1970 in UTC. `read_to` is the
-    snapshot that was read, where the source is a table.
-    """
+class Accepted:
+    """Offsets without which a person let the pipeline go on: kept for ever, unlike its stamp."""
 
     kind: str
-    pipeline: str
-    generation: int
     sequence: int
-    attempt: str
-    origin: Origin
-    ranges: Ranges = field(default_factory=dict)
-    counts: Counts = field(default_factory=Counts)
-    previous: str = ""
-    watermark: int | None = None
-    read_to: int | None = None
+    ranges: Ranges
 
-    def _body(self) -> Json:
-        rare = {"watermark": self.watermark, "read_to": self.read_to}
-        return {
-            **{name: value for name, value in rare.items() if value is not None},
-            "format": FORMAT,
-            "kind": self.kind,
-            "pipeline": self.pipeline,
-            "generation": self.generation,
-            "sequence": self.sequence,
-            "attempt": self.attempt,
-            "origin": self.origin.to_json(),
-            "ranges": spans_to_json(self.ranges),
-            "counts": self.counts.to_json(),
-            "previous": self.previous,
-        }
-
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(compact(self._body()).encode()).hexdigest()
-
-    def to_text(self) -> str:
-        return compact({**self._body(), "digest": self.digest})
+    def to_json(self) -> Json:
+        ranges = spans_to_json(self.ranges)
+        return {"kind": self.kind, "sequence": self.sequence, "ranges": ranges}
 
     @classmethod
-    def from_text(cls, text: str) -> Stamp:
-        data = json.loads(text)
-        return cls(
-            kind=data["kind"],
-            pipeline=data["pipeline"],
-            generation=int(data["generation"]),
-            sequence=int(data["sequence"]),
-            attempt=data["attempt"],
-            origin=Origin.from_json(data["origin"]),
-            ranges=spans_from_json(data["ranges"]),
-            counts=Counts.from_json(data["counts"]),
-            previous=data["previous"],
-            watermark=data.get("watermark"),
-            read_to=data.get("read_to"),
-        )
+    def from_json(cls, data: Json) -> Accepted:
+        return cls(data["kind"], int(data["sequence"]), spans_from_json(data["ranges"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +84,7 @@ class Progress:
     pending: tuple[Pending, ...] = ()
     watermark: int | None = None
     read_to: int | None = None
+    accepted: tuple[Accepted, ...] = ()
 
     def next_offset(self, tp: TopicPartition) -> int:
         """A partition we have not met yet was added later: it is due from its beginning."""
@@ -153,6 +97,7 @@ class Progress:
         for tp, span in stamp.ranges.items():
             first = moved[tp].start if tp in moved else span.start
             moved[tp] = Span(first, span.end)
+        lost = [Accepted(stamp.kind, stamp.sequence, stamp.ranges)] if stamp.kind in LOSSES else []
         return replace(
             self,
             origin=stamp.origin,
@@ -166,11 +111,35 @@ class Progress:
             pending=tuple(pending),
             watermark=self.watermark if stamp.watermark is None else stamp.watermark,
             read_to=self.read_to if stamp.read_to is None else stamp.read_to,
+            accepted=(*self.accepted, *lost),
         )
 
+    def without(self, lost: Sequence[Stamp]) -> Progress:
+        """As it was before these, the newest of its stamps: all but generation, sequence and what
+        identifies the last commit. The watermark is the caller's to know."""
+        positions = dict(self.positions)
+        for stamp in lost:
+            for tp, span in stamp.ranges.items():
+                positions[tp] = Span(positions[tp].start, min(positions[tp].end, span.start))
+        oldest = min((stamp.sequence for stamp in lost), default=self.sequence + 1)
+        return replace(
+            self,
+            positions=positions,
+            totals=self.totals - sum((stamp.counts for stamp in lost), Counts()),
+            batches=self.batches - sum(stamp.kind == "batch" for stamp in lost),
+            pending=(),
+            accepted=tuple(each for each in self.accepted if each.sequence < oldest),
+        )
+
+    def beginning(self, positions: Ranges) -> Progress:
+        """With partitions that are due from here on, and nothing of them before that."""
+        return replace(self, positions={**self.positions, **positions})
+
     def to_text(self) -> str:
+        rare = {"accepted": [each.to_json() for each in self.accepted]} if self.accepted else {}
         return compact(
             {
+                **rare,
                 "format": FORMAT,
                 "pipeline": self.pipeline,
                 "origin": self.origin.to_json(),
@@ -203,9 +172,5 @@ class Progress:
             pending=tuple(Pending.from_json(p) for p in data["pending"]),
             watermark=data.get("watermark"),
             read_to=data.get("read_to"),
+            accepted=tuple(Accepted.from_json(each) for each in data.get("accepted", ())),
         )
-
-
-def compact(value: Json) -> str:
-    """One spelling for one value, so that digests and comparisons are exact."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
