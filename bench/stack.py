@@ -104,7 +104,7 @@ def stack(load: Load, out: Console) -> Iterator[Stack]:
     with TemporaryDirectory(prefix="oncelake-bench-") as name:
         folder = Path(name)
         with LocalKafka(folder / "kafka") as kafka:
-            _fill(kafka.bootstrap, load, out)
+            fill(kafka.bootstrap, load, out)
             spec = _spec(kafka.bootstrap, folder, load.batch)
             spark = open_session(spec)
             try:
@@ -116,7 +116,7 @@ def stack(load: Load, out: Console) -> Iterator[Stack]:
                     spark.stop()
 
 
-def _fill(bootstrap: str, load: Load, out: Console) -> None:
+def fill(bootstrap: str, load: Load, out: Console) -> None:
     producer.ensure_topic(bootstrap, TOPIC, PARTITIONS)
     with Meter(out, "articles produced", load.rows) as meter:
         target = producer.Target(bootstrap, TOPIC)

@@ -13,7 +13,7 @@ from oncelake.checkpoint import Checkpoint
 from oncelake.commit import Committer, Staging
 from oncelake.events import Tell
 from oncelake.ledger import Placement
-from oncelake.model import non_empty, show_ranges
+from oncelake.model import Ranges, non_empty, show_ranges
 
 Stage = Callable[[DataFrame, Placement], Staging]
 
@@ -26,17 +26,19 @@ class BatchWriter:
     """What foreachBatch calls. It never returns normally from a batch that main does not hold."""
 
     def __init__(self, committer: Committer, stage: Stage, logs: Checkpoint,
-                 tell: Tell) -> None:  # fmt: skip
+                 tell: Tell, between: Callable[[], None] = lambda: None) -> None:  # fmt: skip
         self._committer = committer
         self._stage = stage
         self._logs = logs
         self._tell = tell
+        self._between = between
         self._idle = threading.Condition()
         self._busy = False
         self._stopping = False
         self._parked = False
         self._released = False
         self.failure: BaseException | None = None
+        self.ranges: Ranges = {}
         self.doing = "the batch"
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -82,9 +84,9 @@ class BatchWriter:
 
     def _write(self, rows: DataFrame, batch_id: int) -> None:
         began = time.monotonic()
-        self.doing = f"batch {batch_id}"
+        self.doing, self.ranges = f"batch {batch_id}", {}
         ranges = non_empty(self._committer.epochs.in_ledger(self._logs.ranges(batch_id)))
-        self.doing = f"batch {batch_id} ({show_ranges(ranges)})"
+        self.doing, self.ranges = f"batch {batch_id} ({show_ranges(ranges)})", ranges
         self._tell(events.planned(batch_id, ranges))
 
         def stage(placement: Placement) -> Staging:
@@ -96,3 +98,4 @@ class BatchWriter:
         done = events.BatchDone(batch_id, outcome, time.monotonic() - began)
         self._tell(done.event())
         self.doing = f"what comes after batch {batch_id}"
+        self._between()

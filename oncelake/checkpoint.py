@@ -109,6 +109,7 @@ class Checkpoint:
 
     def __init__(self, files: Files) -> None:
         self._files = files
+        self._read: dict[int, Offsets] = {}
 
     @property
     def empty(self) -> bool:
@@ -118,15 +119,20 @@ class Checkpoint:
         """The offsets of a batch: from the end of the one before it to its own end."""
         try:
             ends = self._planned(batch)
-            begins = self._planned(batch - 1) if batch else self._source()
+            begins = self._read.get(batch - 1) or self._begins(batch)
         except FileDamaged as damage:
             raise CheckpointUnusable(
                 f"Spark's log of batch {batch} in {self._files.root} does not tell its offsets: "
                 f"{damage}. A stream into oncelake reads from one Kafka source. If the file is "
                 "damaged, move the checkpoint aside and run again: the table knows where to go on"
             ) from damage
+        # An entry is written once: the next batch need not read this one again.
+        self._read = {batch: ends}
         # A partition that the former batch did not know was added since: it begins at 0.
         return {tp: Span(begins.get(tp, 0), end) for tp, end in ends.items()}
+
+    def _begins(self, batch: int) -> Offsets:
+        return self._planned(batch - 1) if batch else self._source()
 
     def look(self) -> Found:
         """Read what Spark is going to read, before the table is asked how far it has come: while

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oncelake.commit import Outcome
+from oncelake.maintain import Upkeep
 from oncelake.model import Counts, Progress, Ranges, spans_to_json
 
 
@@ -90,6 +91,19 @@ class BatchDone:
             f" {self.seconds:.1f} s, {counts.read / max(self.seconds, 0.001):,.0f} rows/s;"
             f" total {totals.read:,}"
         )
+
+
+def retrying(doing: str, why: str, failures: int, pause: float) -> Event:
+    text = f"{doing} failed, the {_nth(failures)} time; trying again in {pause:g} s: {why}"
+    return Event("retrying", text, {"doing": doing, "why": why, "failures": failures})
+
+
+def _nth(number: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
+
+
+def maintained(done: Upkeep) -> Event:
+    return Event("maintained", done.in_words(), done.to_json())
 
 
 def stopped(reason: str) -> Event:

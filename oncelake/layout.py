@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from oncelake import lake, planner
 from oncelake.decode import REASON, RECORD
 from oncelake.lake import LakeTable
+from oncelake.maintain import Ages, Maintenance
 from oncelake.model import Epochs
 from oncelake.rules import LATE, WATERMARK
 from oncelake.sinks.intake import Aside, Shape
@@ -73,6 +74,11 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
     return Tables(main, {fate: LakeTable(spark, name) for fate, name in spec.sides.items()})
 
 
+def maintenance(spark: SparkSession, spec: PipelineSpec, tables: Tables) -> Maintenance:
+    ages = Ages(spec.maintenance.expire_seconds, spec.maintenance.orphans_seconds)
+    return Maintenance(spark, spec.name, tables.main, tuple(tables.sides.values()), ages)
+
+
 def name_topics(spark: SparkSession, tables: Tables) -> None:
     """Where a topic was made anew, a row's partition and offset no longer tell its place alone."""
     for table in (tables.main, *tables.sides.values()):
@@ -82,10 +88,12 @@ def name_topics(spark: SparkSession, tables: Tables) -> None:
 
 def in_epochs(rows: DataFrame, epochs: Epochs) -> DataFrame:
     """Rows of Kafka under the names that the ledger has for their topics."""
+    if not epochs.names:
+        return rows
     topic = F.col("topic")
     for name, known in epochs.names.items():
         topic = F.when(F.col("topic") == name, F.lit(known)).otherwise(topic)
-    return rows.withColumn("topic", topic) if epochs.names else rows
+    return rows.withColumn("topic", topic)
 
 
 def shape(spec: PipelineSpec, record: StructType, tables: Tables) -> Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -10,8 +11,9 @@ from pyspark.sql.types import StructType
 
 from oncelake import checkpoint, events, lake, layout, source
 from oncelake.batch import BatchWriter, Stage
-from oncelake.checkpoint import Checkpoint
+from oncelake.checkpoint import Checkpoint, Found
 from oncelake.commit import Committer, OnStep, Staging
+from oncelake.errors import TableMissing
 from oncelake.events import Tell
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
@@ -46,12 +48,13 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     lake.require_iceberg(spark)
     topics = source.describe_topic(spec.source)
     reading = Reading.of(spark, spec)
-    tables = layout.make_tables(spark, spec, reading.record)
-    committer = Committer(spec.name, tables.main, tables.sides, running.on_step)
     checkpoint.prepare(running.checkpoint)
     logs = Checkpoint(lake.Folder(spark, running.checkpoint))
     found = logs.look()
     checkpoint.require_ours(running.checkpoint, found, spec.source.topic)
+    _require_not_lost(spark, spec, found)
+    tables = layout.make_tables(spark, spec, reading.record)
+    committer = Committer(spec.name, tables.main, tables.sides, running.on_step)
     progress = claim(committer, topics, topics.starts(spec.source.start), running)
     if fault := found.fault(progress, topics.offsets):
         committer.require_ownership()
@@ -66,7 +69,19 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
         return stage_rows(layout.in_epochs(rows, epochs), placement)
 
     stream = source.open_stream(spark, spec.source, spec.limits, _begin(progress, topics))
-    return launch(stream, committer, stage, running)
+    return launch(stream, committer, stage, running, _between(spark, spec, tables, running))
+
+
+def _require_not_lost(spark: SparkSession, spec: PipelineSpec, found: Found) -> None:
+    """A table that is made is filled from the topic's beginning, or what is left of that: not
+    where another had been filled by this checkpoint, unless a person says so."""
+    if found.resumes and not lake.table_exists(spark, spec.table.name):
+        raise TableMissing(
+            f"table {spec.table.name} does not exist, and Spark's checkpoint {spec.checkpoint} "
+            "says that it was written to: it was dropped or renamed. Rename it back, or set "
+            "table.name (ICEBERG_TABLE) to what it is called now. To fill a new one from the "
+            "topic's beginning, type: oncelake recover PIPELINE.yaml, and run again"
+        )
 
 
 def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPartition, int],
@@ -79,18 +94,37 @@ def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPart
     return progress
 
 
-def launch(stream: DataFrame, committer: Committer, stage: Stage,
-           running: Running) -> RunningQuery:  # fmt: skip
+def launch(stream: DataFrame, committer: Committer, stage: Stage, running: Running,
+           between: Callable[[], None] = lambda: None) -> RunningQuery:  # fmt: skip
     """Start the query whose batches go through the protocol."""
     logs = Checkpoint(lake.Folder(stream.sparkSession, running.checkpoint))
-    writer = BatchWriter(committer, stage, logs, running.tell)
+    writer = BatchWriter(committer, stage, logs, running.tell, between)
     query = stream.writeStream.option("checkpointLocation", running.checkpoint).foreachBatch(writer)
     if running.once:
         query = query.trigger(availableNow=True)
     else:
         milliseconds = round(running.trigger_seconds * 1000)
         query = query.trigger(processingTime=f"{milliseconds} milliseconds")
-    return RunningQuery(query.start, writer, committer.require_ownership)
+    return RunningQuery(query.start, writer, committer.require_ownership, running.tell)
+
+
+def _between(spark: SparkSession, spec: PipelineSpec, tables: layout.Tables,
+             running: Running) -> Callable[[], None]:  # fmt: skip
+    """Maintenance, as often as the spec says; nothing else is being written meanwhile."""
+    every = spec.maintenance.every_seconds
+    if every is None:
+        return lambda: None
+    maintenance = layout.maintenance(spark, spec, tables)
+    due = time.monotonic() + every
+
+    def between() -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            for done in maintenance.run():
+                running.tell(events.maintained(done))
+            due = time.monotonic() + every
+
+    return between
 
 
 def stager(spec: PipelineSpec, reading: Reading, tables: layout.Tables) -> Stage:

@@ -46,7 +46,8 @@ def in_few_tasks(rows: DataFrame) -> DataFrame:
 
 
 def _is_local(spark: SparkSession) -> bool:
-    return (spark.sparkContext.master or "").startswith("local")
+    """In one JVM, that is: `local-cluster` has several."""
+    return (spark.sparkContext.master or "").partition("[")[0] == "local"
 
 
 @contextmanager

@@ -9,26 +9,34 @@ from collections.abc import Callable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from oncelake import events
 from oncelake.batch import BatchWriter
 from oncelake.errors import CheckpointUnusable, Gap, OncelakeError, TerminalError
-from oncelake.lake import JAVA_ERRORS
+from oncelake.events import Tell
+from oncelake.lake import JAVA_ERRORS, in_short
+from oncelake.model import compact, spans_to_json
 
 POLL_SECONDS = 1
 # Spark's words when two drivers write one checkpoint: the fenced one may still be ending. The
 # second are those of two that write one file at the same instant: their class is not in the text.
 CONTENDED = ("CONCURRENT_STREAM_LOG_UPDATE", "Multiple streaming queries are concurrently using")
 RESTARTS = 5
+# A batch that fails is tried again, as what it failed by may have passed: a lost executor, say.
+RETRY_SECONDS = (0.5, 2.0, 5.0)
 
 
 class RunningQuery:
     """`start` makes Spark's query; `require_ownership` raises where a newer run has taken over."""
 
     def __init__(self, start: Callable[[], StreamingQuery], writer: BatchWriter,
-                 require_ownership: Callable[[], None]) -> None:  # fmt: skip
+                 require_ownership: Callable[[], None],
+                 tell: Tell = lambda event: None) -> None:  # fmt: skip
         self._start = start
         self._writer = writer
         self._require_ownership = require_ownership
+        self._tell = tell
         self._restarts, self._disturbed = 0, ""
+        self._failures, self._failing = 0, ""
         self._query = self._started()
 
     @property
@@ -45,7 +53,7 @@ class RunningQuery:
                 if isinstance(self._writer.failure, OncelakeError):
                     raise self._writer.failure from error
                 if not self._goes_on(error):
-                    raise self._explained(error) from error
+                    (stop or threading.Event()).wait(self._pause_before_retry(error))
                 self._query = self._started()
         return False
 
@@ -66,6 +74,7 @@ class RunningQuery:
     def _started(self) -> StreamingQuery:
         """Spark's query, whose id too is a file of the checkpoint, written before it runs."""
         while True:
+            self._writer.failure = None
             try:
                 return self._start()
             except JAVA_ERRORS as error:
@@ -89,17 +98,31 @@ class RunningQuery:
             ) from error
         return True
 
-    def _explained(self, error: StreamingQueryException) -> OncelakeError:
-        """An error that is not ours: whoever looks for its cause needs the stack."""
-        cause = self._writer.failure or error
-        batch, message = self._writer.doing, str(cause)
-        logging.getLogger(__name__).error("%s failed", batch, exc_info=cause)
-        if "failOnDataLoss" in message or "data may have been lost" in message:
-            return Gap(
-                f"Kafka no longer holds offsets that are due: {message}. Nothing was written past "
+    def _pause_before_retry(self, error: StreamingQueryException) -> float:
+        """How long to wait before a batch that failed is tried again; raises in the end."""
+        cause, batch = self._writer.failure or error, self._writer.doing
+        # Counted anew once a batch has gone through.
+        if self._failing != batch:
+            self._failures, self._failing = 0, batch
+        if "failOnDataLoss" in str(cause) or "data may have been lost" in str(cause):
+            raise Gap(
+                f"Kafka no longer holds offsets that are due: {cause}. Nothing was written past "
                 "them"
-            )
+            ) from error
+        if self._failures == len(RETRY_SECONDS):
+            raise self._explained(cause) from error
+        self._failures += 1
+        pause = RETRY_SECONDS[self._failures - 1]
+        self._tell(events.retrying(batch, in_short(cause), self._failures, pause))
+        return pause
+
+    def _explained(self, cause: BaseException) -> OncelakeError:
+        """An error that is not ours: whoever looks for its cause needs the stack."""
+        batch, tries = self._writer.doing, self._failures + 1
+        logging.getLogger(__name__).error("%s failed", batch, exc_info=cause)
+        offsets = compact(spans_to_json(self._writer.ranges))
         return TerminalError(
-            f"{batch} failed and nothing of it was committed: {message}. Mend the cause and run "
-            "again: the table knows where to go on"
+            f"{batch} failed {tries} times and nothing of it was committed: {cause}. To see which "
+            f"record it fails by, type: oncelake check PIPELINE.yaml --offsets '{offsets}'. Mend "
+            "the cause and run again: the table knows where to go on"
         )

@@ -129,8 +129,9 @@ def _jars(spec: PipelineSpec) -> dict[str, str]:
 
 
 def _is_local(spec: PipelineSpec) -> bool:
+    """In one JVM, that is: `local-cluster` has several."""
     master = spec.spark.settings.get("spark.master", spec.spark.master or LOCAL_MASTER)
-    return master.startswith("local")
+    return master.partition("[")[0] == "local"
 
 
 def submit_settings() -> dict[str, str]:

@@ -110,13 +110,19 @@ class Site:
         return self.folder / "checkpoint"
 
     def run_here(self, spark: SparkSession, max_offsets: int | None = None,
-                 on_step: OnStep = lambda when, step: None) -> list[events.Event]:  # fmt: skip
+                 on_step: OnStep = lambda when, step: None,
+                 tell: events.Tell = lambda event: None) -> list[events.Event]:  # fmt: skip
         """One run to the end in this process, on the shared session."""
         self.use_catalog(spark)
         environ = {"ONCELAKE_LIMITS_MAX_OFFSETS": str(max_offsets)} if max_offsets else {}
         spec = read_spec(self.spec, environ).spec
         told: list[events.Event] = []
-        running = pipeline.Running(spec.checkpoint, once=True, tell=told.append, on_step=on_step)
+
+        def hear(event: events.Event) -> None:
+            told.append(event)
+            tell(event)
+
+        running = pipeline.Running(spec.checkpoint, once=True, tell=hear, on_step=on_step)
         pipeline.start(spark, spec, running).wait()
         return told
 

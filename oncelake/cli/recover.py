@@ -79,7 +79,7 @@ def _show_decided(decided: Decided, console: Console) -> None:
 
 
 def _show(found: Recovery, console: Console) -> None:
-    if found.progress is None:
+    if found.progress is None and found.fault is None:
         console.print(f"{found.table}: no run has claimed it yet, so there is nothing to recover")
         return
     table = Table(title=f"{found.table} and its checkpoint")

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from oncelake.cli import Verbs
+from oncelake.cli import Verbs, offsets
 from oncelake.errors import OncelakeError, SpecError
 from oncelake.spec import (
     Examination,
@@ -40,6 +40,7 @@ def add(verbs: Verbs) -> None:
     check = verbs.add_parser("check", help="check a spec, and with --live what it points at")
     check.add_argument("file", type=Path, metavar="pipeline.yaml")
     check.add_argument("--live", action="store_true", help="ask Kafka and the catalog too")
+    check.add_argument("--offsets", metavar="JSON", help=offsets.HELP)
     check.add_argument("--json", action="store_true", help="one JSON document on stdout")
     check.set_defaults(handler=run_check)
 
@@ -102,6 +103,8 @@ def run_check(args: argparse.Namespace) -> int:
             raise error_of(str(args.file), found.problems)
         print(json.dumps(_report(args.file, found), indent=2))
         return SpecError.exit_code
+    if args.offsets:
+        return offsets.run(found.spec, args.offsets, args.json)
     checks = {"kafka": _check_kafka, "catalog": _check_catalog} if args.live else {}
     answers = ask(found.spec, checks)
     if args.json:

@@ -3,11 +3,12 @@
 Nothing outside this package touches py4j, but for the audit, which shares no code with it.
 """
 
+from oncelake.lake import upkeep
 from oncelake.lake.batches import observed, planned
-from oncelake.lake.create import add_column, columns_of, create_table
+from oncelake.lake.create import add_column, columns_of, create_table, table_exists
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
-from oncelake.lake.java import JAVA_ERRORS, require_iceberg
+from oncelake.lake.java import JAVA_ERRORS, in_short, require_iceberg
 from oncelake.lake.publish import Ancestor, Guard, Publication
 from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
 from oncelake.lake.text import utf8_check
@@ -27,8 +28,11 @@ __all__ = [
     "add_column",
     "columns_of",
     "create_table",
+    "in_short",
     "observed",
     "planned",
     "require_iceberg",
+    "table_exists",
+    "upkeep",
     "utf8_check",
 ]

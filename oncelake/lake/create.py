@@ -31,6 +31,13 @@ def create_table(spark: SparkSession, name: str, columns: str, partition_by: Seq
         _run(spark, statement, name)
 
 
+def table_exists(spark: SparkSession, name: str) -> bool:
+    try:
+        return spark.catalog.tableExists(name)
+    except JAVA_ERRORS as error:
+        raise translated(error, name) from error
+
+
 def add_column(spark: SparkSession, name: str, column: str, kind: str) -> None:
     """Add a column where it is missing; it is null in the rows that are there."""
     if column not in spark.table(name).columns:

@@ -14,7 +14,9 @@ class Folder:
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.root = root.rstrip("/")
-        self._jvm: JavaObject = spark._jvm
+        # Once: py4j asks Java for each part of a name.
+        self._path: JavaObject = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
+        self._io: JavaObject = spark._jvm.org.apache.commons.io.IOUtils  # type: ignore[union-attr]
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
         try:
             self._system = self._path(self.root).getFileSystem(configuration)
@@ -41,7 +43,7 @@ class Folder:
         try:
             stream = self._system.open(self._path(f"{self.root}/{entry}"))
             try:
-                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+                return str(self._io.toString(stream, "UTF-8"))
             finally:
                 stream.close()
         except JAVA_ERRORS as error:
@@ -66,6 +68,3 @@ class Folder:
             f"the checkpoint {self.root} cannot be read: {in_short(error)}. Nothing was changed: "
             "see that this user may read it and that its file system answers, and run again"
         )
-
-    def _path(self, path: str) -> JavaObject:
-        return self._jvm.org.apache.hadoop.fs.Path(path)

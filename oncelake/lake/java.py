@@ -54,10 +54,14 @@ def java_class(spark: SparkSession, name: str) -> JavaObject:
     return jvm.org.apache.spark.util.Utils.classForName(name, True, False)
 
 
-def in_short(error: Exception) -> str:
+def in_short(error: BaseException) -> str:
     """The Java exception's own words, without its stack."""
     java = getattr(error, "java_exception", None)
     return str(error if java is None else java.toString()).splitlines()[0]
+
+
+def missing(table: str) -> TableMissing:
+    return TableMissing(f"table {table} does not exist; oncelake run PIPELINE.yaml makes it")
 
 
 def translated(error: Exception, table: str) -> OncelakeError:
@@ -72,5 +76,5 @@ def translated(error: Exception, table: str) -> OncelakeError:
     if "ValidationException" in short:
         return TableUnfit(f"Iceberg refuses {table} as it is asked for: {short}")
     if "NoSuchTable" in short or "NoSuchNamespace" in short or "_NOT_FOUND" in short:
-        return TableMissing(f"table {table} does not exist; oncelake run PIPELINE.yaml makes it")
+        return missing(table)
     return CatalogUnreachable(f"the catalog did not answer for {table}: {short}")

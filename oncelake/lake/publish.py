@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -124,8 +125,13 @@ class _Validator:
 
 def as_dict(jvm: JavaObject, properties: JavaObject) -> dict[str, str]:
     """In one call to the JVM: reading a map through py4j takes several for each entry."""
-    text = jvm.org.apache.iceberg.util.JsonUtil.mapper().writeValueAsString(properties)
-    return dict(json.loads(str(text)))
+    return dict(json.loads(str(json_mapper(jvm).writeValueAsString(properties))))
+
+
+@lru_cache(maxsize=4)
+def json_mapper(jvm: JavaObject) -> JavaObject:
+    """Iceberg's own, once: py4j asks Java for each part of a name."""
+    return jvm.org.apache.iceberg.util.JsonUtil.mapper()
 
 
 def _each_ancestor(iterator: JavaObject) -> Iterator[Ancestor]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,9 +14,24 @@ from pyspark.sql import functions as F
 from oncelake.errors import TableUnfit
 from oncelake.lake.bounds import greatest, require_bounds
 from oncelake.lake.deletes import NO_DELETES, Deletes, Positions, data_files, write_vectors
-from oncelake.lake.java import ICEBERG, JAVA_ERRORS, JavaObject, in_short, java_class, translated
-from oncelake.lake.publish import Ancestor, Publication, ancestor_of, as_dict, commit
-from oncelake.model import Ranges, kafka_name
+from oncelake.lake.java import (
+    ICEBERG,
+    JAVA_ERRORS,
+    JavaObject,
+    in_short,
+    java_class,
+    missing,
+    translated,
+)
+from oncelake.lake.publish import (
+    Ancestor,
+    Publication,
+    ancestor_of,
+    as_dict,
+    commit,
+    json_mapper,
+)
+from oncelake.model import Ranges, Stamp, kafka_name
 from oncelake.source import TOPIC, within
 
 # Without retries Iceberg deletes the manifest list of a commit that landed but was reported lost.
@@ -48,6 +65,13 @@ class Staged:
         return sum(int(file.recordCount()) for file in self.files)
 
 
+class Stamped(NamedTuple):
+    """A snapshot of ours: where its list of manifests is, and when it was made by our clock."""
+
+    manifest_list: str
+    committed_at: datetime
+
+
 class LakeTable:
     """One Iceberg table, always read afresh: a cached view could hide another driver."""
 
@@ -57,13 +81,19 @@ class LakeTable:
         self._jvm: JavaObject = spark._jvm
         self._table = self._load()
         self._cache = self._table_cache()
+        rewrites: JavaObject = self._jvm.org.apache.iceberg.spark.FileRewriteCoordinator  # type: ignore[union-attr]
+        self._coordinator = rewrites.get()
         self._require_fit()
 
     def refresh(self) -> None:
         try:
             self._table.refresh()
+            gone = self._table.operations().current() is None
         except JAVA_ERRORS as error:
             raise translated(error, self.name) from error
+        # A JDBC catalog says so once; asked again it has nothing to tell.
+        if gone:
+            raise missing(self.name)
 
     def require_vectors(self) -> None:
         """Refuse a table whose format has no deletion vectors."""
@@ -93,6 +123,23 @@ class LakeTable:
             parent = snapshot.parentId()
             snapshot = None if parent is None else self._table.snapshot(parent)
 
+    @property
+    def java(self) -> JavaObject:
+        """Iceberg's own table, for the rest of this package."""
+        return self._table
+
+    def newest_stamped(self, pipeline: str) -> Stamped | None:
+        """The newest snapshot on main that a pipeline has made, if it is not expired."""
+        snapshot = self._table.currentSnapshot()
+        while snapshot is not None:
+            text = ancestor_of(snapshot).stamp
+            if text is not None and Stamp.from_text(text).pipeline == pipeline:
+                at = datetime.fromtimestamp(int(snapshot.timestampMillis()) / 1000, UTC)
+                return Stamped(str(snapshot.manifestListLocation()), at)
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else self._table.snapshot(parent)
+        return None
+
     def stamps(self) -> Iterator[Ancestor]:
         """Every stamped snapshot in the metadata, on main or not."""
         for snapshot in self._table.snapshots():
@@ -120,7 +167,7 @@ class LakeTable:
     def stage(self, rows: DataFrame) -> Staged:
         """Write data files that no snapshot refers to: invisible until published."""
         key = str(uuid.uuid4())
-        coordinator = self._jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
+        coordinator = self._coordinator
         self._cache.add(key, self._table)
         try:
             rows.write.format("iceberg").mode("append").options(**STAGING_OPTIONS).save(key)
@@ -168,7 +215,7 @@ class LakeTable:
 
     def files_from_text(self, texts: Sequence[str]) -> tuple[JavaObject, ...]:
         parser = self._jvm.org.apache.iceberg.ContentFileParser
-        mapper = self._jvm.org.apache.iceberg.util.JsonUtil.mapper()
+        mapper = json_mapper(self._jvm)
         return tuple(parser.fromJson(mapper.readTree(text), self._table.specs()) for text in texts)
 
     def _load(self) -> JavaObject:

@@ -38,9 +38,14 @@ class BrokerFailed(LocalStackError):
 
 
 class LocalKafka:
-    """The broker of one folder. `port` is chosen at the first start unless given."""
+    """The broker of one folder. `port` is chosen at the first start unless given.
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
+    With `joins` it is a second broker in the cluster of another, which must be running.
+    """
+
+    def __init__(self, folder: Path, port: int | None = None,
+                 joins: LocalKafka | None = None) -> None:  # fmt: skip
+        self._joins = joins
         self.folder = folder.absolute()
         self.log = self.folder / "logs" / "kafka.log"
         self._wanted_port = port
@@ -84,7 +89,7 @@ class LocalKafka:
                 self._reap()
                 broker = self._plan()
                 (self._home / "server.properties").write_text(
-                    kraft.properties(broker.port, broker.controller_port)
+                    kraft.properties(broker.port, broker.controller_port, bool(self._joins))
                 )
                 self._format()
                 self._spawn(broker)
@@ -127,7 +132,8 @@ class LocalKafka:
                 f"Type `oncelake local up --dir {self.folder} --port N` with a free port N."
             )
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return state.Broker(port, ports.free_port(), now, process=None)
+        joined = self._joins._started().controller_port if self._joins else None
+        return state.Broker(port, joined or ports.free_port(), now, process=None)
 
     def _format(self) -> None:
         """Give the storage its cluster id, once: Kafka writes meta.properties last."""
@@ -135,7 +141,8 @@ class LocalKafka:
             return
         said = self._log_size()
         tool = ("kafka.tools.StorageTool", "format", "-c", "server.properties")
-        if code := self._run(*tool, "-t", kraft.new_cluster_id()).wait():
+        cluster = self._joins._cluster_id() if self._joins else kraft.new_cluster_id()
+        if code := self._run(*tool, "-t", cluster).wait():
             raise self._failure(f"Kafka could not format its storage (exit code {code})", said)
 
     def _spawn(self, broker: state.Broker) -> None:

@@ -20,12 +20,19 @@ _JAVA_OPTIONS = (
 
 # `data` is relative to the broker's working folder: Kafka would split a path with a comma.
 # After a crash the controller keeps the broker out for a session: 4 s, where Kafka's default is 9.
-_PROPERTIES = """\
+_ALONE = """\
 process.roles=broker,controller
 node.id=1
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
+"""
+_JOINED = """\
+process.roles=broker
+node.id=2
+listeners=PLAINTEXT://{host}:{port}
+"""
+_PROPERTIES = """\
 controller.quorum.voters=1@{host}:{controller_port}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
 advertised.listeners=PLAINTEXT://{host}:{port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs=data
@@ -47,9 +54,10 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-def properties(port: int, controller_port: int) -> str:
-    """The text of server.properties."""
-    return _PROPERTIES.format(host=ports.HOST, port=port, controller_port=controller_port)
+def properties(port: int, controller_port: int, joined: bool = False) -> str:
+    """The text of server.properties; of a second broker, if it has `joined` the first's cluster."""
+    text = (_JOINED if joined else _ALONE) + _PROPERTIES
+    return text.format(host=ports.HOST, port=port, controller_port=controller_port)
 
 
 def command(scratch: Path, main_class: str, *arguments: str) -> list[str]:

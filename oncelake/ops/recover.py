@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from oncelake import ledger, source
 from oncelake.checkpoint import Checkpoint, Offsets
-from oncelake.lake import Folder, LakeTable
+from oncelake.lake import Folder, LakeTable, table_exists
 from oncelake.model import Progress, TopicPartition
 from oncelake.spec import PipelineSpec
 
@@ -52,10 +52,15 @@ def recover(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> Recovery:
     held = source.describe_topic(spec.source).offsets
     logs = Checkpoint(Folder(spark, spec.checkpoint))
     found = logs.look()
-    progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress
-    if progress is None:
+    there = table_exists(spark, spec.table.name)
+    progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress if there else None
+    if there and progress is None:
         return Recovery(spec.table.name, spec.checkpoint, None, found.resumes)
-    other = found.of_another(spec.source.topic)
-    fault = f"it is of topic {other}" if other else found.fault(progress, held)
+    if other := found.of_another(spec.source.topic):
+        fault: str | None = f"it is of topic {other}"
+    elif progress is None:
+        fault = f"its table {spec.table.name} does not exist" if found.resumes else None
+    else:
+        fault = found.fault(progress, held)
     aside = logs.set_aside() if fault and not dry_run else None
     return Recovery(spec.table.name, spec.checkpoint, progress, found.resumes, fault, aside)

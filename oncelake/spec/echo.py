@@ -12,7 +12,7 @@ import yaml
 
 from oncelake.spec.durations import duration_text
 from oncelake.spec.secrets import shown
-from oncelake.spec.values import PipelineSpec, WatermarkSpec
+from oncelake.spec.values import MaintenanceSpec, PipelineSpec, WatermarkSpec
 
 
 def echo(spec: PipelineSpec) -> dict[str, Any]:
@@ -46,6 +46,7 @@ def echo(spec: PipelineSpec) -> dict[str, Any]:
             "max_offsets": spec.limits.max_offsets,
             "min_partitions": spec.limits.min_partitions,
         },
+        "maintenance": _maintenance(spec.maintenance),
         "checkpoint": shown(spec.checkpoint),
         "catalog": {
             "type": shown(spec.catalog.type),
@@ -74,6 +75,14 @@ def _watermark(spec: WatermarkSpec | None) -> dict[str, str] | None:
         "delay": duration_text(spec.delay_seconds),
         "skew": duration_text(spec.skew_seconds),
         "late": shown(spec.late),
+    }
+
+
+def _maintenance(spec: MaintenanceSpec) -> dict[str, str | None]:
+    return {
+        "every": duration_text(spec.every_seconds) if spec.every_seconds else None,
+        "expire": duration_text(spec.expire_seconds),
+        "orphans": duration_text(spec.orphans_seconds),
     }
 
 

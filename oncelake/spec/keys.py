@@ -11,6 +11,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "table": ("name", "quarantine", "late", "tombstones", "partition_by", "properties"),
     "watermark": ("column", "delay", "skew", "late"),
     "limits": ("max_offsets", "min_partitions"),
+    "maintenance": ("every", "expire", "orphans"),
     "catalog": ("type", "uri", "warehouse", "properties"),
     "spark": ("master", "settings"),
 }

@@ -96,6 +96,7 @@ def _pipeline(top: Section, folder: Path) -> PipelineSpec:
         transform=transform,
         trigger_seconds=top.parsed("trigger", durations.trigger_seconds, DEFAULT_TRIGGER_SECONDS),
         limits=sections.limits(_inner(top, "limits")),
+        maintenance=sections.maintenance(_inner(top, "maintenance")),
         checkpoint=top.text("checkpoint", scalars.location(folder), required=True),
         catalog=sections.catalog(_inner(top, "catalog"), folder),
         spark=sections.spark(_inner(top, "spark"), table.catalog),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from oncelake.spec import avro, catalogs, refusals, scalars
+from oncelake.spec import avro, catalogs, durations, refusals, scalars
 from oncelake.spec.document import Leaf
 from oncelake.spec.files import read_text
 from oncelake.spec.partitioning import fit, partition
@@ -13,10 +13,13 @@ from oncelake.spec.problems import Refused
 from oncelake.spec.secrets import shown
 from oncelake.spec.section import Section
 from oncelake.spec.values import (
+    DEFAULT_EXPIRE_SECONDS,
+    DEFAULT_ORPHANS_SECONDS,
     SIDE_TABLES,
     CatalogSpec,
     DecodeSpec,
     LimitsSpec,
+    MaintenanceSpec,
     SourceSpec,
     SparkSpec,
     TableSpec,
@@ -103,6 +106,16 @@ def limits(section: Section) -> LimitsSpec:
     return LimitsSpec(
         max_offsets=section.count("max_offsets", _MOST_OFFSETS),
         min_partitions=section.count("min_partitions", _MOST_PARTITIONS),
+    )
+
+
+def maintenance(section: Section) -> MaintenanceSpec:
+    """What others are writing may be an hour old: less is no age for what nobody refers to."""
+    age = durations.between(3600.0, "'5 days'")
+    return MaintenanceSpec(
+        every_seconds=section.parsed("every", durations.between(60.0, "'1 hour'"), None),
+        expire_seconds=section.parsed("expire", age, DEFAULT_EXPIRE_SECONDS),
+        orphans_seconds=section.parsed("orphans", age, DEFAULT_ORPHANS_SECONDS),
     )
 
 

@@ -11,6 +11,8 @@ from oncelake.spec.secrets import Secret, guarded, shown
 DEFAULT_TRIGGER_SECONDS = 30.0
 DEFAULT_LOG_LEVEL = "WARN"
 DEFAULT_SKEW_SECONDS = 300.0
+DEFAULT_EXPIRE_SECONDS = 5 * 24 * 3600.0
+DEFAULT_ORPHANS_SECONDS = 3 * 24 * 3600.0
 SIDE_TABLES = ("quarantine", "late", "tombstones")
 
 
@@ -135,6 +137,15 @@ class LimitsSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class MaintenanceSpec:
+    """How often the tables are kept small between batches, None: never; and what is old then."""
+
+    every_seconds: float | None = None
+    expire_seconds: float = DEFAULT_EXPIRE_SECONDS
+    orphans_seconds: float = DEFAULT_ORPHANS_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogSpec(_Guarded):
     """`uri` and `warehouse` are empty where the type does not need them and none was given."""
 
@@ -169,6 +180,7 @@ class PipelineSpec(_Guarded):
     transform: str = ""
     trigger_seconds: float = DEFAULT_TRIGGER_SECONDS
     limits: LimitsSpec = LimitsSpec()
+    maintenance: MaintenanceSpec = MaintenanceSpec()
     checkpoint: str
     catalog: CatalogSpec
     spark: SparkSpec = field(default_factory=SparkSpec)

@@ -12,10 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from oncelake import lake, source
 from oncelake.checkpoint import Checkpoint
-from oncelake.errors import TerminalError
 from oncelake.events import Event
 from oncelake.local.kafka import LocalKafka
-from oncelake.samples import articles
 from oncelake.spec import LimitsSpec, read_spec
 from tests.site import PARTITIONS, Site
 
@@ -166,17 +164,3 @@ def test_stamped_offsets_are_read_again_where_the_batch_has_others(
     site.run_here(spark)
     assert asked
     site.assert_exactly_once(spark)
-
-
-def test_a_transform_that_fails_names_the_batch_and_leaves_its_stack_in_the_log(
-    kafka: LocalKafka, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    more = "transform: SELECT *, 1 / (unix_micros(published_at) - {}) AS x FROM rows\n"
-    site = Site.make(kafka, tmp_path, more=more.format(articles.BASE_MICROS))
-    site.produce(100)
-    with pytest.raises(TerminalError, match=r"batch 0 \(faults\.\d+\[0\] \[0, \d+\), .*DIVIDE_BY"):
-        site.run_here(spark)
-    assert spark.table(site.table).count() == 0
-    (told,) = [record for record in caplog.records if record.name == "oncelake.query"]
-    assert told.exc_info
-    assert "DIVIDE_BY_ZERO" in str(told.exc_info[1])

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from pyspark.sql import SparkSession
 
-from oncelake.errors import Gap, SourceChanged
+from oncelake.errors import Gap, KafkaUnreachable, SourceChanged
 from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.samples import articles
 from tests.site import PARTITIONS, Site, wait_for
@@ -141,6 +141,32 @@ def test_a_broker_that_dies_and_comes_back_is_waited_for(
             wait_for(running, "batch")
             broker.kill()
             broker.start()
+            site.produce(600, seed=2)
+            while wait_for(running, "batch")["totals"]["read"] < 1200:
+                pass
+            running.interrupt()
+            assert running.ended() == 0
+        site.assert_exactly_once(spark)
+
+
+def test_a_partition_without_a_leader_is_told_at_the_start_and_waited_for_in_a_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of two brokers one is stopped, and with it the partitions that it leads."""
+    with (
+        LocalKafka(tmp_path / "one") as one,
+        LocalKafka(tmp_path / "two", joins=one) as two,
+    ):
+        site = Site.make(one, tmp_path)
+        site.produce(600)
+        two.stop()
+        with pytest.raises(KafkaUnreachable, match=site.topic):
+            site.run_here(spark)
+        two.start()
+        with site.run() as running:
+            wait_for(running, "batch")
+            two.stop()
+            two.start()
             site.produce(600, seed=2)
             while wait_for(running, "batch")["totals"]["read"] < 1200:
                 pass

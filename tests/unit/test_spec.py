@@ -130,7 +130,11 @@ def test_the_echo_of_a_spec_reads_back_as_the_same_spec(folder: Path) -> None:
     text = SPEC.replace(
         "raw\n", "raw\n  partition_by: ['bucket(4, id)']\n  properties: {a: 'no'}\n"
     )
-    spec = read(folder, f"{text}trigger: 1.5 s\nlimits: {{max_offsets: 7}}\nlog_level: 'off'\n")
+    more = "maintenance: {every: 1 hour, expire: 2 days}\n"
+    spec = read(
+        folder, f"{text}{more}trigger: 1.5 s\nlimits: {{max_offsets: 7}}\nlog_level: 'off'\n"
+    )
+    assert (spec.maintenance.every_seconds, spec.maintenance.expire_seconds) == (3600, 172_800)
     assert read(folder, echo_yaml(spec)) == spec
 
 

@@ -58,7 +58,7 @@ def test_a_variable_overrides_its_key(
 
 
 def test_every_scalar_key_has_a_variable() -> None:
-    assert len(LONG_NAMES) == 27
+    assert len(LONG_NAMES) == 30
     assert LONG_NAMES["ONCELAKE_TABLE_QUARANTINE"] == "table.quarantine"
     assert "ONCELAKE_TABLE_PARTITION_BY" not in LONG_NAMES
 

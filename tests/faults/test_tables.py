@@ -1,0 +1,126 @@
+"""The table is taken away or changed under a run, or there is no room for it: it stops and says so,
+nothing is half there, and once that is mended it goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from oncelake.errors import OncelakeError, TableMissing, TerminalError
+from oncelake.local.kafka import LocalKafka
+from oncelake.ops.recover import recover
+from oncelake.query import RETRY_SECONDS
+from oncelake.spec import read_spec
+from tests.faults.test_others import Once, sql
+from tests.site import Site
+
+pytestmark = pytest.mark.faults
+MEBIBYTE = 1024 * 1024
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oncelake.query.RETRY_SECONDS", (0.0,) * len(RETRY_SECONDS))
+
+
+def stopped(site: Site, spark: SparkSession, statement: str) -> OncelakeError:
+    """What a run ends with that had this done to its table before it could commit a batch."""
+    others = Once(sql(spark, site, statement))
+    with pytest.raises(OncelakeError) as failure:
+        site.run_here(spark, on_step=others)
+    assert others.done == 1
+    return failure.value
+
+
+@pytest.fixture
+def site(kafka: LocalKafka, spark: SparkSession, tmp_path: Path) -> Site:
+    """One that has written a batch, and has another to write."""
+    made = Site.make(kafka, tmp_path)
+    made.produce(600)
+    made.run_here(spark)
+    made.produce(600, seed=2)
+    return made
+
+
+def test_a_table_that_is_renamed_stops_the_run_and_the_next_until_it_is_back(
+    site: Site, spark: SparkSession
+) -> None:
+    error = stopped(site, spark, "ALTER TABLE {table} RENAME TO news.elsewhere")
+    assert isinstance(error, TableMissing)
+    with pytest.raises(TableMissing, match="dropped or renamed"):
+        site.run_here(spark)
+    assert not spark.catalog.tableExists(site.table)
+    spark.sql(f"ALTER TABLE {site.catalog}.news.elsewhere RENAME TO news.articles")
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+def test_a_table_that_is_dropped_is_filled_anew_once_a_person_says_so(
+    site: Site, spark: SparkSession
+) -> None:
+    error = stopped(site, spark, "DROP TABLE {table}")
+    assert isinstance(error, TableMissing)
+    with pytest.raises(TableMissing, match="oncelake recover"):
+        site.run_here(spark)
+    spark.sql(f"DROP TABLE {site.quarantine}")
+    spec = read_spec(site.spec, {}).spec
+    assert recover(spark, spec, dry_run=True).aside is None
+    assert recover(spark, spec, dry_run=False).aside is not None
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+def test_a_column_that_is_dropped_stops_the_run_and_one_that_is_added_does_not(
+    site: Site, spark: SparkSession
+) -> None:
+    before = site.contents().rows
+    spark.sql(f"ALTER TABLE {site.table} DROP COLUMN body")
+    with pytest.raises(TerminalError, match="body"):
+        site.run_here(spark)
+    assert spark.table(site.table).count() + spark.table(site.quarantine).count() == before
+    for column in ("body string", "remark string"):
+        spark.sql(f"ALTER TABLE {site.table} ADD COLUMN {column}")
+    site.run_here(spark)
+    report = site.audit(spark)
+    assert report.verdict == "clean", report
+    assert report.totals.read == 1200
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own for the warehouse."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    place = tmp_path / "warehouse"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={8 * MEBIBYTE}", "tmpfs", str(place)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.parametrize("left", [0, 200 * 1024], ids=["nothing", "a little"])
+def test_a_full_warehouse_stops_the_run_and_nothing_is_half_there(
+    left: int, small_disk: Path, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    site = Site.make(kafka, tmp_path)
+    site.produce(600)
+    site.run_here(spark)
+    before = site.contents()
+    site.produce(3000, seed=2)
+    ballast = small_disk / "ballast"
+    status = os.statvfs(small_disk)
+    ballast.write_bytes(bytes(status.f_bavail * status.f_frsize - left))
+    with pytest.raises(OncelakeError, match="No space left"):
+        site.run_here(spark)
+    assert site.contents() == before
+    ballast.unlink()
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
