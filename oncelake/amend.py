@@ -18,6 +18,7 @@ from oncelake.errors import TerminalError
 from oncelake.lake import Ancestor, LakeTable
 from oncelake.ledger import View
 from oncelake.model import (
+    SIDE_FATES,
     Epochs,
     Origin,
     Pending,
@@ -84,7 +85,7 @@ def rewrite(main: LakeTable, sides: Mapping[str, LakeTable]) -> Change:
         base = ledger.claimed(view)
         kept, lost = _rolled_back(main, base)
         mark = next((stamp.watermark for stamp in kept if stamp.watermark is not None), None)
-        if mark is None and base.watermark is not None and (not kept or kept[-1].previous):
+        if mark is None and base.watermark is not None and kept and kept[-1].previous:
             raise TerminalError(
                 f"{main.name}: the watermark that was in force before the lost commits cannot be "
                 "told: the snapshots that name it were expired. Rows could be judged otherwise "
@@ -104,7 +105,8 @@ def accept_rollback(main: LakeTable, sides: Mapping[str, LakeTable]) -> Change:
         base = ledger.claimed(view)
         kept, lost = _rolled_back(main, base)
         ranges = union(stamp.ranges for stamp in lost)
-        stamp = _after_rollback("rollback", base, attempt, kept, ranges)
+        # Where only claims were lost, nothing is.
+        stamp = _after_rollback("rollback" if ranges else "rewind", base, attempt, kept, ranges)
         return stamp, base.without(lost).after(stamp, pending=_given_up(base, lost, stamp, sides))
 
     return change
@@ -146,10 +148,17 @@ def _stamps(ancestors: Iterable[Ancestor], pipeline: str) -> list[Stamp]:
 def _given_up(base: Progress, lost: Sequence[Stamp], stamp: Stamp,
               sides: Mapping[str, LakeTable]) -> Iterator[Pending]:  # fmt: skip
     """What side tables are to be without; they may not have done what they were told before."""
-    for fate, side in sides.items():
+    for fate in SIDE_FATES:
         told = [each.without for each in base.pending if each.fate == fate]
-        if ranges := union([*told, *(each.ranges for each in lost if each.counts.kept(fate))]):
-            yield Pending(side.name, stamp.sequence, stamp.attempt, (), 0, fate, ranges)
+        ranges = union([*told, *(each.ranges for each in lost if each.counts.kept(fate))])
+        if ranges and fate not in sides:
+            raise TerminalError(
+                f"the lost commits kept rows as {fate}, and the spec names no table for them: "
+                "recover with the spec that the pipeline ran with"
+            )
+        if ranges:
+            name = sides[fate].name
+            yield Pending(name, stamp.sequence, stamp.attempt, (), 0, fate, ranges)
 
 
 def _epochs_now(known: Origin, live: Origin) -> Epochs:

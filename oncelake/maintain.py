@@ -18,8 +18,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from oncelake import ledger
-from oncelake.errors import OncelakeError
-from oncelake.lake import JAVA_ERRORS, LakeTable, in_short, upkeep
+from oncelake.lake import LakeTable, in_short, upkeep
 from oncelake.model import Progress
 
 KEEP_SNAPSHOTS = 10
@@ -118,7 +117,7 @@ def _tried(table: str, steps: Mapping[str, Callable[[], Any]]) -> Upkeep:
     for name, step in steps.items():
         try:
             done[name] = step()
-        except (OncelakeError, *JAVA_ERRORS) as error:
+        except Exception as error:  # whatever it is: it is told, and fails no batch
             failed[name] = in_short(error)
     return Upkeep(table, **done, failed=failed)
 

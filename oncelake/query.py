@@ -13,7 +13,7 @@ from oncelake import events
 from oncelake.batch import BatchWriter
 from oncelake.errors import CheckpointUnusable, Gap, OncelakeError, TerminalError
 from oncelake.events import Tell
-from oncelake.lake import JAVA_ERRORS, in_short
+from oncelake.lake import JAVA_ERRORS, in_short, without_stack
 from oncelake.model import compact, spans_to_json
 
 POLL_SECONDS = 1
@@ -122,7 +122,8 @@ class RunningQuery:
         logging.getLogger(__name__).error("%s failed", batch, exc_info=cause)
         offsets = compact(spans_to_json(self._writer.ranges))
         return TerminalError(
-            f"{batch} failed {tries} times and nothing of it was committed: {cause}. To see which "
-            f"record it fails by, type: oncelake check PIPELINE.yaml --offsets '{offsets}'. Mend "
-            "the cause and run again: the table knows where to go on"
+            f"{batch} failed {tries} times and nothing of it was committed: "
+            f"{without_stack(cause)}. To see which record it fails by, type: oncelake check "
+            f"PIPELINE.yaml --offsets '{offsets}'. Mend the cause and run again: the table knows "
+            "where to go on"
         )

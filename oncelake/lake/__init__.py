@@ -8,7 +8,7 @@ from oncelake.lake.batches import observed, planned
 from oncelake.lake.create import add_column, columns_of, create_table, table_exists
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
-from oncelake.lake.java import JAVA_ERRORS, in_short, require_iceberg
+from oncelake.lake.java import JAVA_ERRORS, in_short, require_iceberg, without_stack
 from oncelake.lake.publish import Ancestor, Guard, Publication
 from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
 from oncelake.lake.text import utf8_check
@@ -35,4 +35,5 @@ __all__ = [
     "table_exists",
     "upkeep",
     "utf8_check",
+    "without_stack",
 ]

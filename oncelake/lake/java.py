@@ -6,6 +6,7 @@ Two of the classes (SparkTableCache and FileRewriteCoordinator) are internal to 
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -18,6 +19,7 @@ JavaObject: TypeAlias = Any
 # PySpark gives some of Java's exceptions classes of its own; the others come as py4j's.
 JAVA_ERRORS = (Py4JError, PySparkException)
 
+_STACK = re.compile(r"\s+(at [\w.$/]+\(|\.\.\. \d+ more)")
 ICEBERG = "org.apache.iceberg."
 NEEDED_CLASSES = (
     "spark.Spark3Util",
@@ -58,6 +60,12 @@ def in_short(error: BaseException) -> str:
     """The Java exception's own words, without its stack."""
     java = getattr(error, "java_exception", None)
     return str(error if java is None else java.toString()).splitlines()[0]
+
+
+def without_stack(error: BaseException) -> str:
+    """All that an error says, in Java's words and in Python's, but the lines of Java's stack."""
+    lines = str(error).splitlines()
+    return "\n".join(line for line in lines if not _STACK.match(line)).strip()
 
 
 def missing(table: str) -> TableMissing:

@@ -113,6 +113,31 @@ def test_an_accepted_rollback_leaves_progress_where_it_was(world: World) -> None
         assert all(offset < 5 for _, offset in side.shared.current.rows), fate
 
 
+def test_a_rollback_that_lost_claims_alone_has_lost_nothing() -> None:
+    world = World()
+    for move in ("start", "write", "start"):
+        world.drivers[0].play(Move(0, move, (5, 5, 5)))
+    world.main.shared.roll_back(1)
+    after = person(world).amend(accept_rollback(world.main, world.sides))
+    assert (after.accepted, world.positions()) == ((), [5, 5, 5])
+    check(world)
+
+
+def test_a_rollback_behind_the_first_watermark_is_no_riddle() -> None:
+    world = World()
+    for move in ("start", "write"):
+        world.drivers[0].play(Move(0, move, (5, 5, 5)))
+    world.main.shared.roll_back(1)
+    after = person(world).amend(rewrite(world.main, world.sides))
+    assert (after.watermark, world.positions()) == (None, [0, 0, 0])
+
+
+def test_rows_that_went_to_a_side_table_must_be_given_up_there(world: World) -> None:
+    for decision in (rewrite, accept_rollback):
+        with pytest.raises(TerminalError, match="kept rows as late"):
+            person(world).amend(decision(world.main, {"quarantined": world.main}))
+
+
 def test_a_table_that_was_not_rolled_back_is_left_alone() -> None:
     world = World()
     world.drivers[0].play(Move(0, "start"))
