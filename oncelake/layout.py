@@ -76,7 +76,7 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
 
 def maintenance(spark: SparkSession, spec: PipelineSpec, tables: Tables) -> Maintenance:
     ages = Ages(spec.maintenance.expire_seconds, spec.maintenance.orphans_seconds)
-    return Maintenance(spark, spec.name, tables.main, tuple(tables.sides.values()), ages)
+    return Maintenance(spark, tables.main, tuple(tables.sides.values()), ages)
 
 
 def name_topics(spark: SparkSession, tables: Tables) -> None:

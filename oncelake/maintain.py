@@ -2,8 +2,9 @@
 
 A file that no metadata refers to may still be about to be published. Ours are not if they are older
 than the newest commit of the pipeline, as a run settles one batch before it stages the next, and an
-older run is fenced; but for those that progress names as pending. Both times are of the storage's
-clock. Of others' files nothing is known but their age.
+older run is fenced; but for those that progress names as pending. So it is with each pipeline that
+writes to the table. Both times are of the storage's clock. Of others' files nothing is known but
+their age.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from oncelake import ledger
 from oncelake.lake import LakeTable, in_short, upkeep
-from oncelake.model import Progress
+from oncelake.model import FOLLOWED_PREFIX, Progress
 
 KEEP_SNAPSHOTS = 10
 
@@ -56,12 +57,11 @@ class Upkeep:
 
 
 class Maintenance:
-    """For one pipeline's tables. It never raises for a step that fails: that is only told."""
+    """For a main table and its side tables. It never raises for a step that fails: that is told."""
 
-    def __init__(self, spark: SparkSession, pipeline: str, main: LakeTable,
-                 sides: Sequence[LakeTable], ages: Ages) -> None:  # fmt: skip
+    def __init__(self, spark: SparkSession, main: LakeTable, sides: Sequence[LakeTable],
+                 ages: Ages) -> None:  # fmt: skip
         self._spark = spark
-        self._pipeline = pipeline
         self._main = main
         self._sides = sides
         self._ages = ages
@@ -83,15 +83,23 @@ class Maintenance:
 
     def orphans(self, table: LakeTable) -> Sequence[str]:
         """Files that no commit, made or to be made, refers to."""
-        progress = self._progress()
-        newest = self._main.newest_stamped(self._pipeline)
-        if progress is None or newest is None:
+        self._main.refresh()
+        filled = ledger.pipelines(self._main)
+        newest = [self._main.newest_stamped(progress.pipeline) for progress in filled]
+        if not newest or not all(newest) or self._followed_by_others(table, filled):
             return ()
-        settled = upkeep.changed_ms(self._spark, newest.manifest_list)
+        settled = [upkeep.changed_ms(self._spark, each.manifest_list) for each in newest if each]
         now = upkeep.storage_ms(self._spark, table)
-        before = min(now - round(self._ages.orphans * 1000), settled)
-        pending = _pending_paths(progress)
+        before = min([now - round(self._ages.orphans * 1000), *settled])
+        pending = {path for progress in filled for path in _pending_paths(progress)}
         return [p for p in upkeep.orphans(self._spark, table, before) if _bare(p) not in pending]
+
+    def _followed_by_others(self, table: LakeTable, filled: Sequence[Progress]) -> bool:
+        """Whether it is a side table of another main table too, whose pending files are not known
+        here."""
+        known = {FOLLOWED_PREFIX + progress.pipeline for progress in filled}
+        table.refresh()
+        return any(key.startswith(FOLLOWED_PREFIX) for key in table.properties().keys() - known)
 
     def _remove_orphans(self, table: LakeTable) -> Sequence[str]:
         found = self.orphans(table)
@@ -99,16 +107,12 @@ class Maintenance:
         return found
 
     def _expire(self, table: LakeTable) -> int:
-        """Never our newest commit on main: by it a rollback is noticed."""
+        """Never a pipeline's newest commit: by it a rollback is noticed."""
         before = datetime.now(UTC) - timedelta(seconds=self._ages.expire)
         table.refresh()
-        newest = table.newest_stamped(self._pipeline)
-        if newest is not None:
-            before = min(before, newest.committed_at)
-        return upkeep.expire(self._spark, table.name, before, KEEP_SNAPSHOTS)
-
-    def _progress(self) -> Progress | None:
-        return ledger.look(self._main, self._pipeline).progress
+        stamped = (table.newest_stamped(each.pipeline) for each in ledger.pipelines(self._main))
+        kept = [each.committed_at for each in stamped if each]
+        return upkeep.expire(self._spark, table.name, min([before, *kept]), KEEP_SNAPSHOTS)
 
 
 def _tried(table: str, steps: Mapping[str, Callable[[], Any]]) -> Upkeep:

@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from pyspark.sql import SparkSession
 
+from oncelake.demo.run import PipelineRun
 from oncelake.errors import Gap, KafkaUnreachable, SourceChanged
 from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.samples import articles
@@ -63,6 +64,14 @@ def next_offsets(site: Site) -> dict[int, int]:
     return ends
 
 
+def read_and_stop(running: PipelineRun, rows: int) -> None:
+    """Wait until so many rows were read in all, then Ctrl+C."""
+    while wait_for(running, "batch")["totals"]["read"] < rows:
+        pass
+    running.interrupt()
+    assert running.ended() == 0
+
+
 @pytest.mark.parametrize("checkpoint", ["kept", "lost"])
 def test_partitions_added_while_it_was_down_are_read_from_their_beginning(
     checkpoint: str, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
@@ -88,10 +97,7 @@ def test_partitions_added_while_it_runs_are_read_from_their_beginning(
         wait_for(running, "batch")
         add_partitions(site, PARTITIONS + 1)
         site.produce(600, seed=2)
-        while wait_for(running, "batch")["totals"]["read"] < 1200:
-            pass
-        running.interrupt()
-        assert running.ended() == 0
+        read_and_stop(running, 1200)
     assert PARTITIONS in next_offsets(site)
     site.assert_exactly_once(spark)
 
@@ -142,10 +148,7 @@ def test_a_broker_that_dies_and_comes_back_is_waited_for(
             broker.kill()
             broker.start()
             site.produce(600, seed=2)
-            while wait_for(running, "batch")["totals"]["read"] < 1200:
-                pass
-            running.interrupt()
-            assert running.ended() == 0
+            read_and_stop(running, 1200)
         site.assert_exactly_once(spark)
 
 
@@ -168,10 +171,7 @@ def test_a_partition_without_a_leader_is_told_at_the_start_and_waited_for_in_a_r
             two.stop()
             two.start()
             site.produce(600, seed=2)
-            while wait_for(running, "batch")["totals"]["read"] < 1200:
-                pass
-            running.interrupt()
-            assert running.ended() == 0
+            read_and_stop(running, 1200)
         site.assert_exactly_once(spark)
 
 

@@ -13,12 +13,14 @@ from oncelake.errors import CatalogUnreachable
 from oncelake.lake import LakeTable, upkeep
 from oncelake.local.kafka import LocalKafka
 from oncelake.maintain import KEEP_SNAPSHOTS, Ages, Maintenance
+from oncelake.model import Origin, Progress
 from oncelake.spec import MaintenanceSpec, PipelineSpec, read_spec
 from tests.faults.test_others import sql
 from tests.site import Site
 
 pytestmark = pytest.mark.faults
 MODES = pytest.mark.parametrize("upsert", [False, True], ids=["append", "upsert"])
+OTHER = "oncelake.progress.other"
 AT_ONCE = MaintenanceSpec(every_seconds=0.0, expire_seconds=0.0, orphans_seconds=0.0)
 
 
@@ -26,7 +28,7 @@ def maintenance(site: Site, spark: SparkSession) -> Maintenance:
     """For which nothing is too young."""
     site.use_catalog(spark)
     sides = (LakeTable(spark, site.quarantine),)
-    return Maintenance(spark, "articles", LakeTable(spark, site.table), sides, Ages(0.0, 0.0))
+    return Maintenance(spark, LakeTable(spark, site.table), sides, Ages(0.0, 0.0))
 
 
 def orphans(site: Site, spark: SparkSession) -> list[str]:
@@ -57,6 +59,10 @@ def test_files_of_a_killed_batch_are_removed_once_it_cannot_be_published_any_mor
     found = orphans(site, spark)
     assert found
     assert all(Path(path.removeprefix("file:")).exists() for path in found)
+    other = Progress("other", Origin("cluster")).to_text()
+    spark.sql(f"ALTER TABLE {site.table} SET TBLPROPERTIES ('{OTHER}' = '{other}')")
+    assert orphans(site, spark) == [], "another pipeline may be about to publish them"
+    spark.sql(f"ALTER TABLE {site.table} UNSET TBLPROPERTIES ('{OTHER}')")
     done = list(maintenance(site, spark).run())
     assert [path for each in done for path in each.orphans] == found
     assert not any(each.failed for each in done)
