@@ -93,7 +93,7 @@ def rewrite(main: LakeTable, sides: Mapping[str, LakeTable]) -> Change:
             )
         before = replace(base.without(lost), watermark=mark)
         stamp = _after_rollback("rewind", base, attempt, kept)
-        return stamp, before.after(stamp, pending=_given_up(base, lost, stamp, sides))
+        return stamp, before.after(stamp, [*before.pending, *_given_up(base, lost, stamp, sides)])
 
     return change
 
@@ -107,7 +107,8 @@ def accept_rollback(main: LakeTable, sides: Mapping[str, LakeTable]) -> Change:
         ranges = union(stamp.ranges for stamp in lost)
         # Where only claims were lost, nothing is.
         stamp = _after_rollback("rollback" if ranges else "rewind", base, attempt, kept, ranges)
-        return stamp, base.without(lost).after(stamp, pending=_given_up(base, lost, stamp, sides))
+        before = base.without(lost)
+        return stamp, before.after(stamp, [*before.pending, *_given_up(base, lost, stamp, sides)])
 
     return change
 

@@ -127,7 +127,7 @@ class Progress:
             positions=positions,
             totals=self.totals - sum((stamp.counts for stamp in lost), Counts()),
             batches=self.batches - sum(stamp.kind == "batch" for stamp in lost),
-            pending=(),
+            pending=tuple(each for each in self.pending if each.sequence < oldest),
             accepted=tuple(each for each in self.accepted if each.sequence < oldest),
         )
 

@@ -58,6 +58,14 @@ def _no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(schedules)
 @example([Move(0, "start"), Move(0, "write", (9, 9, 9), overtaken_at=("before", Step.PUBLISH))])
 @example([Move(0, "start"), Move(0, "write", (9, 9, 9), fault="lose-answer")])
+@example(
+    [
+        Move(0, "start"),
+        Move(0, "write", (2, 2, 2), fault="crash-between-sides"),
+        Move(1, "start", crash_at=("after", Step.CLAIM)),
+        Move(0, "roll-back", (1, 0, 0)),
+    ]
+)
 def test_no_schedule_loses_or_doubles_a_row(moves: list[Move]) -> None:
     world = World()
     for move in moves:
