@@ -88,8 +88,8 @@ def _system(spark: SparkSession, path: str) -> JavaObject:
 
 
 def _call(spark: SparkSession, table: str, procedure: str, *arguments: str) -> Row:
-    catalog, _, name = table.partition(".")
-    listed = ", ".join((f"table => '{name}'", *arguments))
+    catalog = table.partition(".")[0]
+    listed = ", ".join((f"table => '{table}'", *arguments))
     try:
         return spark.sql(f"CALL {catalog}.system.{procedure}({listed})").collect()[0]
     except JAVA_ERRORS as error:
