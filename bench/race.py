@@ -10,15 +10,10 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.content import Content, content
+from bench.content import Content, content, require_equal
 from bench.rounds import order_of
 from bench.sides import Side
-from bench.stack import Load, Stack
-from oncelake.errors import TerminalError
-
-
-class ContentDiffers(TerminalError):
-    """Two sides left tables that are not the same: then their speeds mean nothing."""
+from bench.stack import Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +58,7 @@ def race(stack: Stack, sides: Sequence[Side], course: Course, out: Console) -> L
             out.print(f"{label:<14} {side.about:<32} {lap.rows_per_second:>9,.0f} rows/s")
             if number > 0:
                 counted[side.name].append(lap)
-        _require_equal(seen, stack.load)
+        require_equal(seen, stack.load.articles)
     return counted
 
 
@@ -96,12 +91,3 @@ def _run(stack: Stack, side: Side, name: str, course: Course) -> tuple[Lap, Cont
     rows = stack.load.rows
     rate = rows / len(batches) / median(batches)
     return Lap(rate, rows / seconds, 1e6 * busy / rows, began - called, files), found
-
-
-def _require_equal(seen: Mapping[str, Content], load: Load) -> None:
-    listed = "; ".join(f"{name}: {found}" for name, found in seen.items())
-    if len(set(seen.values())) != 1 or next(iter(seen.values())).rows != load.articles:
-        raise ContentDiffers(
-            f"the topic holds {load.articles:,} articles, and the tables do not agree with it and "
-            f"each other: {listed}. No figure of this run counts: find the side that is wrong first"
-        )

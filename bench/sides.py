@@ -18,6 +18,8 @@ from pyspark.sql.window import Window
 
 from bench.steps import StepClock
 from oncelake import decode, lake, layout, pipeline, planner, source
+from oncelake.commit import Step
+from oncelake.pipeline import Running
 from oncelake.spec import PipelineSpec
 
 OURS, PLAIN, UNCHECKED = "oncelake", "plain", "unchecked"
@@ -32,6 +34,10 @@ Start = Callable[[SparkSession, PipelineSpec], Wait]
 TUNED_WRITER = {"fanout-enabled": "true", "distribution-mode": "none"}
 
 
+Before = Callable[[], None]
+"""Called by a side as it begins a batch."""
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     name: str
@@ -39,13 +45,37 @@ class Side:
     start: Start
 
 
+@dataclass(frozen=True, slots=True)
+class Duellist:
+    """A side that can be told when to begin each of its batches."""
+
+    name: str
+    about: str
+    start: Callable[[SparkSession, PipelineSpec, Before], Wait]
+
+
 def sides(clock: StepClock) -> tuple[Side, ...]:
     return (
         Side(OURS, "oncelake, exactly once", _oncelake(clock)),
-        Side(PLAIN, "the same job, plain append", _plain),
         Side(UNCHECKED, "plain append, no quarantine", _unchecked),
         Side(NATIVE, "Spark's Iceberg sink, defaults", _native),
         Side(TUNED, "Spark's Iceberg sink, tuned", _native_tuned),
+    )
+
+
+def duellists() -> tuple[Duellist, ...]:
+    """Ours, and the same job without what makes it exactly once."""
+
+    def ours(spark: SparkSession, spec: PipelineSpec, before: Before) -> Wait:
+        def on_step(when: str, step: Step) -> None:
+            if (when, step) == ("before", Step.PLACE):
+                before()
+
+        return _started(spark, spec, Running(spec.checkpoint, once=True, on_step=on_step))
+
+    return (
+        Duellist(OURS, "oncelake, exactly once", ours),
+        Duellist(PLAIN, "the same job, plain append", _plain),
     )
 
 
@@ -81,25 +111,27 @@ def _common_merge(spark: SparkSession, spec: PipelineSpec) -> Wait:
 
 def _oncelake(clock: StepClock) -> Start:
     def start(spark: SparkSession, spec: PipelineSpec) -> Wait:
-        running = pipeline.Running(
-            spec.checkpoint, once=True, tell=clock.tell, on_step=clock.on_step
-        )
-        query = pipeline.start(spark, spec, running)
-
-        def wait() -> Sequence[float]:
-            query.wait()
-            return _batch_seconds(query.query)
-
-        return wait
+        running = Running(spec.checkpoint, once=True, tell=clock.tell, on_step=clock.on_step)
+        return _started(spark, spec, running)
 
     return start
 
 
-def _plain(spark: SparkSession, spec: PipelineSpec) -> Wait:
+def _started(spark: SparkSession, spec: PipelineSpec, running: Running) -> Wait:
+    query = pipeline.start(spark, spec, running)
+
+    def wait() -> Sequence[float]:
+        query.wait()
+        return _batch_seconds(query.query)
+
+    return wait
+
+
+def _plain(spark: SparkSession, spec: PipelineSpec, before: Before) -> Wait:
     """Fetching, decoding and its checks, table and writer as ours; nothing that makes it once."""
     decoder = decode.Decoder(spec.decode, lake.utf8_check(spark))
     return _appended(
-        spark, spec, lambda batch: decoder.decode(batch).filter(F.isnull(decode.REASON))
+        spark, spec, lambda batch: decoder.decode(batch).filter(F.isnull(decode.REASON)), before
     )
 
 
@@ -110,13 +142,15 @@ def _unchecked(spark: SparkSession, spec: PipelineSpec) -> Wait:
 
 
 def _appended(spark: SparkSession, spec: PipelineSpec,
-              decoded: Callable[[DataFrame], DataFrame]) -> Wait:  # fmt: skip
+              decoded: Callable[[DataFrame], DataFrame],
+              before: Before = lambda: None) -> Wait:  # fmt: skip
     _create(spark, spec, {**layout.TABLE_PROPERTIES, **spec.table.properties})
     starts = source.describe_topic(spec.source).starts(spec.source.start)
     stream = source.open_stream(spark, spec.source, spec.limits, starts)
     columns = _columns(decoded(stream), planner.batch_time())
 
     def append(batch: DataFrame, batch_id: int) -> None:
+        before()
         rows = planner.in_few_tasks(batch)
         writer = decoded(rows).select(*columns).write.format("iceberg").mode("append")
         writer.options(**lake.STAGING_OPTIONS).saveAsTable(spec.table.name)
