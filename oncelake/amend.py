@@ -18,6 +18,7 @@ from oncelake.errors import TerminalError
 from oncelake.lake import Ancestor, LakeTable
 from oncelake.ledger import View
 from oncelake.model import (
+    QUARANTINED,
     SIDE_FATES,
     Epochs,
     Origin,
@@ -150,16 +151,20 @@ def _given_up(base: Progress, lost: Sequence[Stamp], stamp: Stamp,
               sides: Mapping[str, LakeTable]) -> Iterator[Pending]:  # fmt: skip
     """What side tables are to be without; they may not have done what they were told before."""
     for fate in SIDE_FATES:
-        told = [each.without for each in base.pending if each.fate == fate]
-        ranges = union([*told, *(each.ranges for each in lost if each.counts.kept(fate))])
-        if ranges and fate not in sides:
+        told = [each for each in base.pending if each.fate == fate]
+        without = (each.without for each in told)
+        ranges = union([*without, *(each.ranges for each in lost if each.counts.kept(fate))])
+        void = {number for each in told for number in each.unmarked}
+        if fate == QUARANTINED:
+            void |= {each.sequence for each in lost if each.kind == "replay"}
+        if (ranges or void) and fate not in sides:
             raise TerminalError(
                 f"the lost commits kept rows as {fate}, and the spec names no table for them: "
                 "recover with the spec that the pipeline ran with"
             )
-        if ranges:
-            name = sides[fate].name
-            yield Pending(name, stamp.sequence, stamp.attempt, (), 0, fate, ranges)
+        if ranges or void:
+            decided = (sides[fate].name, stamp.sequence, stamp.attempt)
+            yield Pending(*decided, (), 0, fate, ranges, unmarked=tuple(sorted(void)))
 
 
 def _epochs_now(known: Origin, live: Origin) -> Epochs:

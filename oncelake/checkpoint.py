@@ -24,6 +24,7 @@ from oncelake.errors import CheckpointUnusable
 from oncelake.model import Progress, Ranges, Span, TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
+OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"}
 LOG_VERSION, SOURCE_VERSION = "v1", "\0v1"
 
 
@@ -92,6 +93,18 @@ def prepare(checkpoint: str) -> None:
             f"the checkpoint folder {folder} is not writable by this user. Type: sudo chown -R "
             f"$USER {folder}, or set CHECKPOINT_LOCATION to another"
         )
+
+
+def remark(checkpoint: str) -> str | None:
+    """What is to be known of where a checkpoint lies."""
+    if urlparse(checkpoint).scheme not in OBJECT_STORES:
+        return None
+    return (
+        f"the checkpoint {checkpoint} is in an object store, which cannot rename a file in one "
+        "step: two runs at once, or one that is killed, may leave it wrong. The table does not "
+        "rely on it, so nothing is lost or doubled then: a wrong one is set aside, and a run that "
+        "was overtaken is fenced"
+    )
 
 
 def require_ours(checkpoint: str, found: Found, topic: str) -> None:

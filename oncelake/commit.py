@@ -19,15 +19,16 @@ from dataclasses import dataclass
 from enum import Enum
 from threading import Event
 
-from oncelake import follow, ledger
+from oncelake import ledger
 from oncelake.amend import Change
-from oncelake.errors import CommitUnknown, TableUnfit, TransientError
+from oncelake.errors import CommitUnknown, TransientError
+from oncelake.follow import Followers
 from oncelake.lake import LakeTable, Publication, Staged, Unanswered
 from oncelake.model import (
     Counts,
     Epochs,
+    Mark,
     Origin,
-    Pending,
     Progress,
     Ranges,
     Stamp,
@@ -56,7 +57,7 @@ class Staging:
     """A batch's staged files, for main and for side tables by fate, and its counts.
 
     `watermark` is that of the batch after it. `read_to`: the snapshot that was read, where the
-    source is a table.
+    source is a table. `marks`: what became of rows in quarantine.
     """
 
     main: Staged
@@ -64,6 +65,7 @@ class Staging:
     sides: Mapping[str, Staged]
     watermark: int | None = None
     read_to: int | None = None
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,11 @@ class Committer:
                  look: Look = ledger.look) -> None:  # fmt: skip
         self._pipeline = pipeline
         self._main = main
-        self._sides = sides
+        self._sides = Followers(main.name, sides)
         self._on_step = on_step
         self._look_at = look
         self._generation = 0
         self._epochs = Epochs()
-        self._followed = 0
 
     @property
     def table(self) -> str:
@@ -143,27 +144,38 @@ class Committer:
 
     def commit(self, ranges: Ranges, stage: Stager) -> Outcome:
         """Steps 2 to 6 for one batch. It returns only where main holds it."""
+        view, placement = self._place(ranges)
+        if not placement.todo:
+            progress = ledger.claimed(view)
+            return Outcome(placement.outcome, placement.ranges, Counts(), progress)
+        return self._land(view, placement, stage)
+
+    def replay(self, stage: Stager) -> Outcome:
+        """The same for rows in quarantine, whose offsets were dealt with before."""
+        return self._land(*self._place({}), stage)
+
+    def _place(self, ranges: Ranges) -> tuple[ledger.View, ledger.Placement]:
         view = self._look()
         progress = ledger.claimed(view)
         with self._step(Step.FINISH):
-            self._follow(progress)
+            self._sides.follow(progress)
         with self._step(Step.PLACE):
-            placement = ledger.place(progress, self._generation, ranges, view.head)
-        if not placement.todo:
-            return Outcome(placement.outcome, placement.ranges, Counts(), progress)
+            return view, ledger.place(progress, self._generation, ranges, view.head)
+
+    def _land(self, view: ledger.View, placement: ledger.Placement, stage: Stager) -> Outcome:
         draft = self._draft(view, placement, stage)
         for pause in (*BACK_OFF_SECONDS, None):
             with self._step(Step.PUBLISH):
                 error = self._publish(view, draft.stamp, draft.landed, draft.staging.main)
             with self._step(Step.SETTLE):
                 if error is None or self._settled(view, draft.stamp.attempt):
-                    self._follow(draft.landed)
+                    self._sides.follow(draft.landed)
                     counts = draft.staging.counts
                     return Outcome(placement.outcome, placement.todo, counts, draft.landed)
             _wait(pause, error, f"committing to {self._main.name}")
             if draft.staging.main.base is not None:
                 # It fits one snapshot only. Somebody else's is main's head by now: once more.
-                view = self._look()
+                view, ranges = self._look(), placement.ranges
                 placement = ledger.place(ledger.claimed(view), self._generation, ranges, view.head)
                 draft = self._draft(view, placement, stage)
         raise AssertionError("unreachable: the last pause raises")
@@ -180,7 +192,8 @@ class Committer:
             watermark=staging.watermark,
             read_to=staging.read_to,
         )
-        return _Draft(staging, stamp, progress.after(stamp, self._pending(staging, stamp)))
+        pending = self._sides.pending(staging.sides, staging.marks, stamp)
+        return _Draft(staging, stamp, progress.after(stamp, pending))
 
     def require_ownership(self) -> None:
         """Raise Fenced if a newer run owns the pipeline."""
@@ -191,7 +204,7 @@ class Committer:
     def finish(self) -> None:
         """Step 2 on its own: a run may end without a further batch."""
         with self._step(Step.FINISH):
-            self._follow(ledger.claimed(self._look()))
+            self._sides.follow(ledger.claimed(self._look()))
 
     def _publish(self, view: ledger.View, stamp: Stamp, progress: Progress,
                  staged: Staged) -> Unanswered | None:  # fmt: skip
@@ -236,30 +249,6 @@ class Committer:
             except TransientError:
                 Event().wait(pause)
         return self._look_at(self._main, self._pipeline)
-
-    def _pending(self, staging: Staging, stamp: Stamp) -> Iterator[Pending]:
-        for fate, staged in staging.sides.items():
-            if staged.files:
-                side = self._sides[fate]
-                files = side.files_to_text(staged.files)
-                yield Pending(side.name, stamp.sequence, stamp.attempt, files, staged.rows, fate)
-
-    def _follow(self, progress: Progress) -> None:
-        for pending in progress.pending:
-            if pending.sequence > self._followed:
-                follow.publish(self._side(pending), progress, pending)
-        self._followed = progress.sequence
-
-    def _side(self, pending: Pending) -> LakeTable:
-        side = self._sides.get(pending.fate)
-        if side is None or side.name != pending.table:
-            now = f"goes to {side.name}" if side else "is not kept"
-            raise TableUnfit(
-                f"{self._main.name}: a former run decided {pending.rows} rows for "
-                f"{pending.table}, which are not published there yet, and what is {pending.fate} "
-                f"now {now}. Run once with {pending.table} in the spec, then change it"
-            )
-        return side
 
     @contextmanager
     def _step(self, step: Step) -> Iterator[None]:

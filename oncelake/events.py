@@ -50,6 +50,10 @@ def set_aside(checkpoint: str, aside: str, why: str) -> Event:
     return Event("set_aside", text, {"checkpoint": checkpoint, "aside": aside, "why": why})
 
 
+def remarked(text: str) -> Event:
+    return Event("remark", text, {"text": text})
+
+
 def planned(batch: int, ranges: Ranges) -> Event:
     offsets = sum(span.end - span.start for span in ranges.values())
     text = f"batch {batch}: {offsets:,} offsets in {len(ranges)} partitions"
@@ -87,7 +91,7 @@ class BatchDone:
         counts, totals = self.outcome.counts, self.outcome.progress.totals
         trimmed = " (without the part the table has)" if self.outcome.kind == "trimmed" else ""
         return (
-            f"batch {self.batch}: read {counts.read:,} = {counts.in_words()}{trimmed};"
+            f"batch {self.batch}: {counts.in_words()}{trimmed};"
             f" {self.seconds:.1f} s, {counts.read / max(self.seconds, 0.001):,.0f} rows/s;"
             f" total {totals.read:,}"
         )

@@ -11,13 +11,61 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from threading import Event
 
-from oncelake.errors import TransientError
+from oncelake.errors import TableUnfit, TransientError
 from oncelake.lake import Ancestor, Guard, LakeTable, Publication, Staged, Unanswered
 from oncelake.ledger import AlreadyLanded
-from oncelake.model import FOLLOWED_PREFIX, Counts, Pending, Progress, Stamp, compact
+from oncelake.model import (
+    FOLLOWED_PREFIX,
+    QUARANTINED,
+    Counts,
+    Mark,
+    Pending,
+    Progress,
+    Stamp,
+    compact,
+)
 
 # In all about a minute, for a catalog that is away.
 BACK_OFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+
+
+class Followers:
+    """The side tables of one main table, by the fate of their rows."""
+
+    def __init__(self, main: str, sides: Mapping[str, LakeTable]) -> None:
+        self._main = main
+        self._sides = sides
+        self._followed = 0
+
+    def pending(self, staged: Mapping[str, Staged], marks: tuple[Mark, ...],
+                stamp: Stamp) -> Iterator[Pending]:  # fmt: skip
+        """What they are to do once main has this stamp."""
+        if marks:
+            staged = {QUARANTINED: Staged(), **staged}
+        for fate, of_fate in staged.items():
+            due = marks if fate == QUARANTINED else ()
+            if of_fate.files or due:
+                side = self._sides[fate]
+                decided = (side.name, stamp.sequence, stamp.attempt)
+                files = side.files_to_text(of_fate.files)
+                yield Pending(*decided, files, of_fate.rows, fate, marks=due)
+
+    def follow(self, progress: Progress) -> None:
+        for pending in progress.pending:
+            if pending.sequence > self._followed:
+                publish(self._side(pending), progress, pending)
+        self._followed = progress.sequence
+
+    def _side(self, pending: Pending) -> LakeTable:
+        side = self._sides.get(pending.fate)
+        if side is None or side.name != pending.table:
+            now = f"goes to {side.name}" if side else "is not kept"
+            raise TableUnfit(
+                f"{self._main}: a former run decided {pending.rows} rows for "
+                f"{pending.table}, which are not published there yet, and what is {pending.fate} "
+                f"now {now}. Run once with {pending.table} in the spec, then change it"
+            )
+        return side
 
 
 def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
@@ -42,8 +90,8 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
 
 
 def _publication(side: LakeTable, progress: Progress, pending: Pending, key: str) -> Publication:
-    if pending.without:
-        staged = side.stage_without(pending.without)
+    if pending.revises:
+        staged = side.stage_revised(pending)
     else:
         staged = Staged(side.files_from_text(pending.files))
     return Publication(
@@ -57,7 +105,7 @@ def _publication(side: LakeTable, progress: Progress, pending: Pending, key: str
 
 def _stamp(progress: Progress, pending: Pending) -> Stamp:
     return Stamp(
-        kind="unfollow" if pending.without else "follow",
+        kind="revise" if pending.revises else "follow",
         pipeline=progress.pipeline,
         generation=progress.generation,
         sequence=pending.sequence,

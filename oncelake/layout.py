@@ -13,11 +13,11 @@ from oncelake import lake, planner
 from oncelake.decode import REASON, RECORD
 from oncelake.lake import LakeTable
 from oncelake.maintain import Ages, Maintenance
-from oncelake.model import Epochs
+from oncelake.model import QUARANTINED, Epochs, Progress
 from oncelake.rules import LATE, WATERMARK
 from oncelake.sinks.intake import Aside, Shape
 from oncelake.sinks.upsert import Tombstones
-from oncelake.source import TOPIC
+from oncelake.source import TOPIC, within
 from oncelake.spec import PipelineSpec
 
 # Every commit writes a metadata file: keep the newest hundred.
@@ -59,7 +59,7 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
     columns = f"{lake.columns_of(record)}, {ADDED}"
     ordered = StructType([record[name] for name in (*spec.key, *spec.order)])
     layouts = {
-        "quarantined": QUARANTINE,
+        QUARANTINED: QUARANTINE,
         "late": f"{columns}, {WATERMARK} timestamp",
         "deleted": f"{lake.columns_of(ordered)}, {ADDED}",
     }
@@ -86,6 +86,37 @@ def name_topics(spark: SparkSession, tables: Tables) -> None:
         table.refresh()
 
 
+def make_markable(spark: SparkSession, quarantine: LakeTable) -> None:
+    """A quarantine whose rows are read once more says what became of each."""
+    for column, kind in lake.MARKS.items():
+        lake.add_column(spark, quarantine.name, column, kind)
+    quarantine.refresh()
+
+
+def waiting(spark: SparkSession, quarantine: LakeTable, progress: Progress) -> DataFrame:
+    """The pipeline's own rows in quarantine that were not taken yet, as Kafka gave them."""
+    quarantine.refresh()
+    head = quarantine.head()
+    rows = spark.table(quarantine.name).limit(0) if head is None else quarantine.at(head, spark)
+    if lake.OUTCOME in rows.columns:
+        rows = rows.filter(lake.open_to_replay())
+    time, kept = F.col("kafka_timestamp").alias("timestamp"), ("key", "value", "headers")
+    place = (F.col("kafka_partition"), F.col("kafka_offset"), F.col(TOPIC))
+    ours = rows.filter(within(progress.positions, *place))
+    return ours.select(*_as_in_kafka(place[2]), time, *kept)
+
+
+def places(rows: DataFrame, topic: str) -> DataFrame:
+    """Where rows of main are from; `topic`: that of rows which name none."""
+    named = F.coalesce(TOPIC, F.lit(topic)) if TOPIC in rows.columns else F.lit(topic)
+    return rows.select(*_as_in_kafka(named))
+
+
+def _as_in_kafka(topic: Column) -> tuple[Column, ...]:
+    partition, offset = F.col("kafka_partition"), F.col("kafka_offset")
+    return topic.alias("topic"), partition.alias("partition"), offset.alias("offset")
+
+
 def in_epochs(rows: DataFrame, epochs: Epochs) -> DataFrame:
     """Rows of Kafka under the names that the ledger has for their topics."""
     if not epochs.names:
@@ -99,7 +130,8 @@ def in_epochs(rows: DataFrame, epochs: Epochs) -> DataFrame:
 def shape(spec: PipelineSpec, record: StructType, tables: Tables) -> Shape:
     fields = tuple(F.col(RECORD)[name].alias(name) for name in record.names)
     good = (*fields, *_place(), _now(), *_topic(tables.main))
-    bad = Aside("quarantined", F.isnotnull(REASON), _whole(), tables.sides["quarantined"])
+    quarantine = tables.sides[QUARANTINED]
+    bad = Aside(QUARANTINED, F.isnotnull(REASON), _whole(quarantine), quarantine)
     if spec.watermark is None:
         return Shape(good, (bad,))
     late = Aside("late", F.col(LATE), (*good, F.col(WATERMARK)), tables.sides.get("late"))
@@ -130,8 +162,11 @@ def _now() -> Column:
     return planner.batch_time().alias("processed_at")
 
 
-def _whole() -> tuple[Column, ...]:
+def _whole(quarantine: LakeTable) -> tuple[Column, ...]:
     """A record as Kafka has it, with the reason that it was not taken."""
+    there = quarantine.columns()
+    marks = [F.lit(None).cast(kind).alias(name) for name, kind in lake.MARKS.items()
+             if name in there]  # fmt: skip
     kept = (F.col(name) for name in ("key", "value", "headers", REASON))
     return (
         F.col("topic").alias(TOPIC),
@@ -139,4 +174,5 @@ def _whole() -> tuple[Column, ...]:
         F.col("timestamp").alias("kafka_timestamp"),
         *kept,
         _now(),
+        *marks,
     )

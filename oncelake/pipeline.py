@@ -49,6 +49,8 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     topics = source.describe_topic(spec.source)
     reading = Reading.of(spark, spec)
     checkpoint.prepare(running.checkpoint)
+    if said := checkpoint.remark(running.checkpoint):
+        running.tell(events.remarked(said))
     logs = Checkpoint(lake.Folder(spark, running.checkpoint))
     found = logs.look()
     checkpoint.require_ours(running.checkpoint, found, spec.source.topic)

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Self
 
 import psutil
 from pyspark.sql import SparkSession
@@ -68,7 +69,7 @@ class Site:
 
     @classmethod
     def make(cls, kafka: LocalKafka, folder: Path, max_offsets: int = 1000,
-             upsert: bool = False, more: str = "", rest: str = "") -> Site:  # fmt: skip
+             upsert: bool = False, more: str = "", rest: str = "") -> Self:  # fmt: skip
         """`more` are further lines of its spec."""
         number = next(_numbers)
         site = cls(folder, kafka.bootstrap, f"faults.{number}", f"faults{number}", upsert, rest)
@@ -136,10 +137,10 @@ class Site:
             assert run.ended() == 0, run.failed("failed")
         return told
 
-    def run_halted(self, point: str, occurrence: int) -> None:
+    def run_halted(self, point: str, occurrence: int, *words: str) -> None:
         """Run up to a point of the protocol, then kill -9 from outside, JVM and all."""
-        program = ("tests.faults.driver",)
-        with self.run("--halt", point, "--occurrence", str(occurrence), program=program) as run:
+        program, halt = ("tests.faults.driver",), ("--halt", point, "--occurrence", str(occurrence))
+        with self.run(*halt, *words, program=program) as run:
             wait_for(run, "halted")
             kill(run)
 

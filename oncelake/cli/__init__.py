@@ -20,6 +20,7 @@ VERB_MODULES = (
     "status",
     "audit",
     "recover",
+    "replay",
     "maintain",
     "sql",
     "conf",

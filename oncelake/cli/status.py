@@ -59,8 +59,7 @@ def show(status: Status) -> None:
         table.add_row(p.partition.topic, *(str(cell) for cell in cells))
     console.print(table)
     console.print(
-        f"read {totals.read:,} = {totals.in_words()}, in {status.progress.batches:,} batches; "
-        f"lag {status.lag:,}"
+        f"{totals.in_words()}, in {status.progress.batches:,} batches; lag {status.lag:,}"
     )
     if totals.inserted:
         console.print(

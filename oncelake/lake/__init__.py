@@ -10,11 +10,14 @@ from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
 from oncelake.lake.java import JAVA_ERRORS, in_short, require_iceberg, without_stack
 from oncelake.lake.publish import Ancestor, Guard, Publication
+from oncelake.lake.revise import MARKS, OUTCOME, open_to_replay
 from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
 from oncelake.lake.text import utf8_check
 
 __all__ = [
     "JAVA_ERRORS",
+    "MARKS",
+    "OUTCOME",
     "STAGING_OPTIONS",
     "Ancestor",
     "Deletes",
@@ -30,6 +33,7 @@ __all__ = [
     "create_table",
     "in_short",
     "observed",
+    "open_to_replay",
     "planned",
     "require_iceberg",
     "table_exists",

@@ -31,8 +31,8 @@ from oncelake.lake.publish import (
     commit,
     json_mapper,
 )
-from oncelake.model import Ranges, Stamp, kafka_name
-from oncelake.source import TOPIC, within
+from oncelake.lake.revise import GONE, TOUCHED, revised
+from oncelake.model import Pending, Stamp
 
 # Without retries Iceberg deletes the manifest list of a commit that landed but was reported lost.
 FEWEST_COMMIT_RETRIES = 4
@@ -177,23 +177,22 @@ class LakeTable:
             coordinator.clearRewrite(self._table, key)
             self._cache.remove(key)
 
-    def stage_without(self, ranges: Ranges) -> Staged:
-        """Write anew, without the rows of these ranges, the files that hold any of them."""
+    def stage_revised(self, pending: Pending) -> Staged:
+        """Write anew, as it is to be, each file that holds rows which are to change or go."""
         head = self.head()
         if head is None:
             return Staged()
-        rows = self.at(head, self._spark)
-        topic = None
-        if TOPIC in rows.columns:
-            # Rows from before their topic was made anew name none.
-            first = kafka_name(min(ranges).topic)
-            topic = F.coalesce(TOPIC, F.lit(first))
-        gone = within(ranges, F.col("kafka_partition"), F.col("kafka_offset"), topic)
-        touched = [row[0] for row in rows.filter(gone).select("_file").distinct().collect()]
+        # A snapshot has the columns of its time: those that came since are null in its rows.
+        there, now = self.at(head, self._spark), self._spark.table(self.name).schema
+        since = [
+            F.lit(None).cast(f.dataType).alias(f.name) for f in now if f.name not in there.columns
+        ]
+        rows = revised(there.select("*", "_file", *since), pending)
+        touched = [row[0] for row in rows.filter(TOUCHED).select("_file").distinct().collect()]
         if not touched:
             return Staged(base=head)
-        kept = rows.filter(F.col("_file").isin(touched) & ~F.coalesce(gone, F.lit(False)))
-        staged = self.stage(kept.select(*rows.columns))
+        kept = rows.filter(F.col("_file").isin(touched) & ~F.col(GONE))
+        staged = self.stage(kept.select(*now.names))
         replaced = data_files(self._spark, self._table, head, touched)
         return replace(staged, base=head, replaced=replaced)
 

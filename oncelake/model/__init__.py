@@ -8,8 +8,9 @@ names the digest of the one before it, so a stamp that is altered or missing sho
 Everything here is pure and turns to JSON and back without loss.
 """
 
-from oncelake.model.counts import BESIDES, SIDE_FATES, Counts
+from oncelake.model.counts import BESIDES, QUARANTINED, SIDE_FATES, Counts
 from oncelake.model.epochs import Epochs, kafka_name, next_epoch
+from oncelake.model.marks import FAILED, FILTERED, TAKEN, Mark, marks_of
 from oncelake.model.offsets import (
     Json,
     Ranges,
@@ -43,17 +44,22 @@ from oncelake.model.stamps import (
 __all__ = [
     "BESIDES",
     "CLAIMS",
+    "FAILED",
+    "FILTERED",
     "FOLLOWED_PREFIX",
     "FORMAT",
     "LOSSES",
     "PROGRESS_PREFIX",
+    "QUARANTINED",
     "REWINDS",
     "SIDE_FATES",
     "STAMP_KEY",
+    "TAKEN",
     "Accepted",
     "Counts",
     "Epochs",
     "Json",
+    "Mark",
     "Origin",
     "Pending",
     "Progress",
@@ -63,6 +69,7 @@ __all__ = [
     "TopicPartition",
     "compact",
     "kafka_name",
+    "marks_of",
     "next_epoch",
     "non_empty",
     "offsets_in",

@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields
 
 from oncelake.model.offsets import Json
 
-BESIDES = ("inserted", "updated", "removed", "dropped")
-SIDE_FATES = ("quarantined", "late", "deleted")
+BESIDES = ("inserted", "updated", "removed", "dropped", "replayed")
+QUARANTINED = "quarantined"
+SIDE_FATES = (QUARANTINED, "late", "deleted")
 """What becomes of rows that are kept in a side table, each fate in a table of its own."""
 _NOT_A_FATE = ("read", *BESIDES)
 
@@ -15,6 +16,9 @@ _NOT_A_FATE = ("read", *BESIDES)
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Rows of a batch by what became of them; `read` is the sum of them, those besides apart.
+
+    Rows that were quarantined and are read once more later are `replayed`: the sum of what became
+    of rows is those that were read and those. They are in the count of the quarantined too.
 
     Besides: what was written was `inserted`, or `updated` a row that was there; `removed` are rows
     of the table that tombstones took away. So the table's rows are inserted less removed. And of
@@ -32,6 +36,7 @@ class Counts:
     updated: int = 0
     removed: int = 0
     dropped: int = 0
+    replayed: int = 0
 
     def fates(self) -> dict[str, int]:
         """What became of rows that were read: of each exactly one of these."""
@@ -42,8 +47,11 @@ class Counts:
         return int(getattr(self, fate)) - (self.dropped if fate == "late" else 0)
 
     def in_words(self) -> str:
-        """`written 990 + quarantined 10`, and what else there was."""
-        always = ("written", "quarantined")
+        """`read 1,000 = written 990 + quarantined 10`, and what else there was."""
+        replayed = f" + replayed {self.replayed:,}" if self.replayed else ""
+        return f"read {self.read:,}{replayed} = {self.fates_in_words('written', 'quarantined')}"
+
+    def fates_in_words(self, *always: str) -> str:
         fates = self.fates().items()
         return " + ".join(f"{name} {count:,}" for name, count in fates if count or name in always)
 
@@ -58,7 +66,7 @@ class Counts:
 
     @property
     def balanced(self) -> bool:
-        return self.read == self.accounted
+        return self.read + self.replayed == self.accounted
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

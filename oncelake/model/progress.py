@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from oncelake.model.counts import Counts
+from oncelake.model.marks import Mark, marks_from_json, marks_to_json
 from oncelake.model.offsets import (
     Json,
     Ranges,
@@ -23,8 +24,9 @@ FOLLOWED_PREFIX = "oncelake.followed."
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What a side table is to do after main has decided: take data files that are staged, or
-    give up the rows of ranges that main no longer has (`without`).
+    """What a side table is to do after main has decided: take data files that are staged, give up
+    the rows of ranges that main no longer has (`without`), mark rows with what became of them
+    (`marks`), or take back the marks that such commits of main had made (`unmarked`).
 
     `sequence` and `attempt` are those of the main commit that decided it; a side table that
     has followed to this sequence has done it already. `fate` is what became of the rows.
@@ -37,15 +39,32 @@ class Pending:
     rows: int
     fate: str = "quarantined"
     without: Ranges = field(default_factory=dict)
+    marks: tuple[Mark, ...] = ()
+    unmarked: tuple[int, ...] = ()
+
+    @property
+    def revises(self) -> bool:
+        """Whether rows that are in the table change, or go."""
+        return bool(self.without or self.marks or self.unmarked)
 
     def to_json(self) -> Json:
-        every = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "without"}
-        return {**every, "without": spans_to_json(self.without)} if self.without else every
+        rare = {
+            "without": spans_to_json(self.without),
+            "marks": marks_to_json(self.marks),
+            "unmarked": list(self.unmarked),
+        }
+        every = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in rare}
+        return {**every, **{name: value for name, value in rare.items() if value}}
 
     @classmethod
     def from_json(cls, data: Json) -> Pending:
-        without = spans_from_json(data.get("without", {}))
-        return cls(**{**data, "files": tuple(data["files"]), "without": without})
+        read = {
+            "files": tuple(data["files"]),
+            "without": spans_from_json(data.get("without", {})),
+            "marks": marks_from_json(data.get("marks", {})),
+            "unmarked": tuple(data.get("unmarked", ())),
+        }
+        return cls(**{**data, **read})
 
 
 @dataclass(frozen=True, slots=True)

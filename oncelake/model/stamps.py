@@ -53,8 +53,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What one snapshot of ours did. `kind` is one of CLAIMS, batch or, of a side table, follow or
-    unfollow. The ranges of LOSSES are those that a person has accepted to be without.
+    """What one snapshot of ours did. `kind` is one of CLAIMS, batch, replay (of rows in quarantine)
+    or, of a side table, follow (rows came) or revise (rows went, or were marked). The ranges of
+    LOSSES are those that a person has accepted to be without.
 
     `watermark` is that of the next batch, in microseconds since 1970 in UTC. `read_to` is the
     snapshot that was read, where the source is a table.

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from oncelake import amend, ledger, source
 from oncelake.amend import Change
 from oncelake.checkpoint import Checkpoint
-from oncelake.commit import Committer, Look
+from oncelake.commit import Committer, Look, OnStep
 from oncelake.lake import Folder, LakeTable
 from oncelake.model import Progress, Ranges, Span, Stamp, non_empty, show_ranges, spans_to_json
 from oncelake.spec import PipelineSpec
@@ -73,7 +73,8 @@ class Decided:
         return f"{self.table}: {will}{told[self.decision]}"
 
 
-def decide(spark: SparkSession, spec: PipelineSpec, decision: str, dry_run: bool) -> Decided:
+def decide(spark: SparkSession, spec: PipelineSpec, decision: str, dry_run: bool,
+           on_step: OnStep = lambda when, step: None) -> Decided:  # fmt: skip
     """Work it out, and unless it is a dry run set the checkpoint aside and commit it.
 
     In this order: a checkpoint that is set aside can always be done without, but what it knows of
@@ -89,7 +90,7 @@ def decide(spark: SparkSession, spec: PipelineSpec, decision: str, dry_run: bool
         return Decided(decision, main.name, False, stamp, before, after)
     logs = Checkpoint(Folder(spark, spec.checkpoint))
     aside = None if logs.empty else logs.set_aside()
-    committer = Committer(spec.name, main, sides, look=look)
+    committer = Committer(spec.name, main, sides, on_step, look)
     after = committer.amend(change)
     committer.finish()
     return Decided(decision, main.name, True, stamp, before, after, aside)

@@ -51,7 +51,7 @@ def describe(table: str, counts: Counts, todo: Ranges) -> str:
     made = ""
     if counts.filtered < 0:
         made = f" The transform gave {-counts.filtered} rows more than it was given."
-    fates = counts.in_words()
+    fates = counts.fates_in_words("written", "quarantined")
     return (
         f"{table}: {counts.read} rows were read from {show_ranges(todo)}, but {fates} were "
         f"accounted for.{made} Nothing was committed. Counting twice gave this: look for a "

@@ -2,8 +2,9 @@
 
     python -m tests.faults.driver pipeline.yaml --halt after:publish --occurrence 2
 
-It is `oncelake run --json` but for the halt: the point is announced as an event, and nothing
-after it happens, unless the signal SIGUSR1 tells it to go on.
+It is `oncelake run --json` (with --replay `oncelake replay`, with --decide a decision of `oncelake
+recover`) but for the halt: the point is announced as an event, and nothing after it happens, unless
+the signal SIGUSR1 tells it to go on.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from oncelake import pipeline
 from oncelake.commit import Step
 from oncelake.errors import exit_code_of
+from oncelake.ops.decide import decide
+from oncelake.ops.replay import Replay
 from oncelake.session import open_session
 from oncelake.spec import read_spec
 
@@ -46,14 +49,23 @@ def main() -> int:
     words.add_argument("--occurrence", type=int, default=1)
     words.add_argument("--json", action="store_true")
     words.add_argument("--once", action="store_true")
+    words.add_argument("--replay", action="store_true")
+    words.add_argument("--decide", default="")
     args = words.parse_args()
     spec = read_spec(args.spec, os.environ).spec
+    halt = Halt(args.halt, args.occurrence)
+    if args.replay:
+        Replay(open_session(spec), spec).run(on_step=halt)
+        return 0
+    if args.decide:
+        decide(open_session(spec), spec, args.decide, dry_run=False, on_step=halt)
+        return 0
     running = pipeline.Running(
         spec.checkpoint,
         spec.trigger_seconds,
         once=args.once,
         tell=lambda event: print(event.to_json(), flush=True),
-        on_step=Halt(args.halt, args.occurrence),
+        on_step=halt,
     )
     pipeline.start(open_session(spec), spec, running).wait()
     return 0

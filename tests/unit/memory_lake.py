@@ -7,13 +7,15 @@ without landing, and another writer that slips in between validation and swap.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oncelake.lake import Ancestor, LakeTable, Publication, Staged, Unanswered
 from oncelake.ledger import AlreadyLanded
-from oncelake.model import Ranges
+from oncelake.model import FAILED, Pending
+
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,10 @@ class MemoryTable(LakeTable):
     def stamps(self) -> Iterator[Ancestor]:
         return iter((*self._view.history, *self.shared.rolled_back))
 
-    def stage_without(self, ranges: Ranges) -> Staged:
+    def stage_revised(self, pending: Pending) -> Staged:
         held = self._view.rows
-        gone = {(tp.partition, o) for tp, span in ranges.items() for o in range(*span)}
-        kept = MemoryFile(tuple(row for row in held if row not in gone))
-        return Staged((kept,), base=self.head(), replaced=(MemoryFile(held),))
+        made = MemoryFile(revised(held, pending))
+        return Staged((made,), base=self.head(), replaced=(MemoryFile(held),))
 
     def files_to_text(self, files: Sequence[Any]) -> tuple[str, ...]:
         return tuple(json.dumps(file.rows) for file in files)
@@ -92,6 +93,27 @@ class MemoryTable(LakeTable):
                 break
         if faults.lose_answer:
             raise Unanswered("connection reset")
+
+
+def revised(rows: Iterable[Row], pending: Pending) -> tuple[Row, ...]:
+    """A row is its partition and offset and, where it is marked, the outcome and the sequence."""
+    gone = {(tp.partition, o) for tp, span in pending.without.items() for o in range(*span)}
+    marks = {
+        (mark.tp.partition, offset): mark.outcome
+        for mark in pending.marks
+        for offset in range(*mark.span)
+    }
+    made = []
+    for row in rows:
+        place, mark = row[:2], row[2:]
+        if place in gone:
+            continue
+        if mark and mark[1] in pending.unmarked:
+            mark = ()
+        if place in marks and (not mark or mark[0] == FAILED):
+            mark = (marks[place], pending.sequence)
+        made.append((*place, *mark))
+    return tuple(made)
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from oncelake.amend import rewrite
+from oncelake.amend import Change, accept_rollback, rewrite
 from oncelake.commit import Committer, Staging, Step
 from oncelake.errors import Fenced, Gap, RolledBack, TransientError
-from oncelake.lake import Staged
+from oncelake.lake import LakeTable, Staged
 from oncelake.ledger import Placement, look_unquestioned
-from oncelake.model import REWINDS, Counts, Origin, Progress, Span, Stamp, TopicPartition
+from oncelake.model import (
+    FAILED,
+    REWINDS,
+    TAKEN,
+    Counts,
+    Origin,
+    Progress,
+    Span,
+    Stamp,
+    TopicPartition,
+    marks_of,
+)
 from oncelake.refusals import progress_key
-from tests.unit.memory_lake import MemoryFile, MemoryTable
+from tests.unit.memory_lake import MemoryFile, MemoryTable, revised
 
 PARTITIONS = 3
 BAD_EVERY, LATE_AFTER = 5, 1
@@ -61,7 +73,9 @@ class Driver:
                 self.logged = [max(0, p - 7) for p in self.logged]
             elif move.kind == "roll-back" and self.world.main.shared.current.history:
                 self.world.main.shared.roll_back(move.sizes[0])
-                self.rewrite()
+                self.decide(accept_rollback if move.based else rewrite)
+            elif move.kind == "replay" and self.world.main.shared.current.history:
+                self.replay(move)
             elif self.committer is not None:
                 self.write(move)
         except (Crash, Fenced, Gap, RolledBack, TransientError) as end:
@@ -76,22 +90,34 @@ class Driver:
         committer.finish()
         self.committer = committer
 
-    def rewrite(self) -> None:
+    def decide(self, how: Callable[[LakeTable, Mapping[str, LakeTable]], Change]) -> None:
         """What a person types after a rollback; the checkpoint is set aside by it."""
         self.committer = None
         if self.world.rolled_back():
-            change = rewrite(self.main, self.sides)
+            change = how(self.main, self.sides)
             person = Committer("p", self.main, self.sides, self.on_step, look_unquestioned)
             person.amend(change)
             person.finish()
         self.logged = self.world.positions()
 
-    def write(self, move: Move) -> None:
-        ends = [start + size for start, size in zip(self.logged, move.sizes, strict=True)]
-        ranges = {
-            TopicPartition("t", p): Span(start, end)
-            for p, (start, end) in enumerate(zip(self.logged, ends, strict=True))
-        }
+    def replay(self, move: Move) -> None:
+        """What a person types after a fix; of the rows in quarantine every other one is good now.
+
+        Some of those that are not taken yet make a step.
+        """
+        self.committer = None
+        committer = Committer("p", self.main, self.sides, self.on_step)
+        committer.claim(ORIGIN, {})
+        committer.finish()
+        held = self.sides["quarantined"]
+        held.refresh()
+        waiting = [row[:2] for row in sorted(held.shared.current.rows) if TAKEN not in row]
+        step = waiting[: 1 + move.sizes[0]]
+        self._befall(move)
+        committer.replay(lambda placement: stage_replay(step))
+
+    def _befall(self, move: Move) -> None:
+        """What befalls the next commit."""
         self.main.faults.lose_answer = move.fault == "lose-answer"
         self.main.faults.fail_cleanly = move.fault == "fail-cleanly"
         first, second = self.sides.values()
@@ -102,6 +128,14 @@ class Driver:
             table.faults.slip_in = lambda: self.world.other(self).play(Move(0, "start"))
         if move.fault == "somebody-else":
             self.main.faults.slip_in = self.main.shared.commit_of_somebody_else
+
+    def write(self, move: Move) -> None:
+        ends = [start + size for start, size in zip(self.logged, move.sizes, strict=True)]
+        ranges = {
+            TopicPartition("t", p): Span(start, end)
+            for p, (start, end) in enumerate(zip(self.logged, ends, strict=True))
+        }
+        self._befall(move)
         assert self.committer is not None
         self.committer.commit(ranges, stage_based if move.based else stage)
         self.logged = ends
@@ -177,32 +211,41 @@ def stage_based(placement: Placement) -> Staging:
     return replace(staging, main=replace(staging.main, base=placement.base))
 
 
+def stage_replay(rows: list[tuple[int, int]]) -> Staging:
+    outcomes = [(partition, o, TAKEN if o % 2 else FAILED) for partition, o in rows]
+    taken = tuple((partition, offset) for partition, offset, what in outcomes if what == TAKEN)
+    counts = Counts(written=len(taken), replayed=len(taken))
+    marks = marks_of((TopicPartition("t", p), offset, what) for p, offset, what in outcomes)
+    return Staging(Staged((MemoryFile(taken),)), counts, {}, marks=marks)
+
+
 def check(world: World) -> None:
     """The laws, from the tables alone."""
     progress = world.progress()
     if progress is None or world.rolled_back():
         return
-    dealt = {(p, o) for p, end in enumerate(world.positions()) for o in range(end)}
-    main = world.main.shared.current.rows
-    assert sorted(main) == sorted(row for row in dealt if _is_good(row)), "lost or doubled"
+    read = {(p, o) for p, end in enumerate(world.positions()) for o in range(end)}
+    lost = {
+        (tp.partition, offset)
+        for each in progress.accepted
+        for tp, span in each.ranges.items()
+        for offset in range(*span)
+    }
+    dealt = read - lost
+    taken = []
     for fate, side in world.sides.items():
-        pending = {
-            tuple(row)
-            for p in progress.pending
-            if p.fate == fate and p.sequence > followed(side)
-            for f in side.files_from_text(p.files)
-            for row in f.rows
-        }
-        gone = {
-            (tp.partition, offset)
-            for p in progress.pending
-            if p.fate == fate and p.sequence > followed(side)
-            for tp, span in p.without.items()
-            for offset in range(*span)
-        }
-        held = (*(row for row in side.shared.current.rows if row not in gone), *pending)
-        assert sorted(held) == sorted(row for row in dealt if _is(fate, row)), fate
-    assert progress.watermark == max((offset for _, offset in dealt), default=None)
+        held = side.shared.current.rows
+        for pending in progress.pending:
+            if pending.fate == fate and pending.sequence > followed(side):
+                came = (row for f in side.files_from_text(pending.files) for row in f.rows)
+                held = (*revised(held, pending), *came)
+        assert sorted(row[:2] for row in held) == sorted(r for r in dealt if _is(fate, r)), fate
+        taken += [row[:2] for row in held if TAKEN in row]
+    main = world.main.shared.current.rows
+    good = [row for row in dealt if _is_good(row)]
+    assert sorted(main) == sorted([*good, *taken]), "lost or doubled"
+    assert progress.totals.replayed == len(taken)
+    assert progress.watermark == max((offset for _, offset in read), default=None)
     assert progress.totals.read == len(dealt)
     assert progress.totals.balanced
     chain = [_link(a.stamp) for a in world.main.shared.current.history if a.stamp]
@@ -238,7 +281,7 @@ def followed(side: MemoryTable) -> int:
 def heal(world: World) -> None:
     """After everything, one fresh run brings the rest in, and nothing twice."""
     survivor = Driver(world, 0)
-    survivor.rewrite()
+    survivor.decide(rewrite)
     survivor.play(Move(0, "start"))
     survivor.logged = world.positions()
     survivor.play(Move(0, "write", (3, 3, 3)))

@@ -239,3 +239,16 @@ def test_one_that_is_behind_what_kafka_holds_is_told_with_both_offsets(tmp_path:
         "it is behind the topic: in partition 0 of t it would go on at offset 9, and Kafka holds "
         "none before 10"
     )
+
+
+@pytest.mark.parametrize("place", ["s3a://bucket/c", "gs://bucket/c", "abfss://c@a.example/c"])
+def test_one_in_an_object_store_is_remarked_on(place: str) -> None:
+    said = checkpoint.remark(place)
+    assert said is not None
+    assert place in said
+    assert "nothing is lost or doubled" in said
+
+
+@pytest.mark.parametrize("place", ["checkpoint", "/srv/c", "file:///srv/c", "hdfs://nn/c"])
+def test_where_a_file_is_renamed_in_one_step_there_is_nothing_to_say(place: str) -> None:
+    assert checkpoint.remark(place) is None

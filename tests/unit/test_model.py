@@ -65,6 +65,6 @@ def test_what_was_written_besides_is_no_fate_of_its_own() -> None:
     counts = Counts(read=10, written=6, superseded=3, quarantined=1, inserted=4, updated=2)
     assert counts.balanced
     assert counts.duplicate_rate == 0.5
-    assert counts.in_words() == "written 6 + superseded 3 + quarantined 1"
+    assert counts.in_words() == "read 10 = written 6 + superseded 3 + quarantined 1"
     assert Counts.from_json(counts.to_json()) == counts
     assert "updated" not in Counts(read=1, written=1).to_json()

@@ -3,7 +3,8 @@
 Two drivers write one pipeline into one table. A schedule is a list of moves: a driver starts
 (claims), writes a batch that continues, replays or re-plans what Spark has logged, loses its
 checkpoint, crashes between any two steps, or is overtaken at any step by the other one. Now and
-then the table is rolled back, and a person has what is lost written again.
+then the table is rolled back, and a person has what is lost written again or accepts the loss, or
+rows in quarantine are read once more.
 """
 
 from __future__ import annotations
@@ -38,9 +39,14 @@ writes = st.builds(
 losses = st.builds(
     Move, st.integers(0, 1), st.sampled_from(["lose-checkpoint", "restore-checkpoint"])
 )
-rollbacks = st.builds(Move, st.integers(0, 1), st.just("roll-back"), sizes, crash_at=points)
+rollbacks = st.builds(
+    Move, st.integers(0, 1), st.just("roll-back"), sizes, crash_at=points, based=st.booleans()
+)
+replays = st.builds(
+    Move, st.integers(0, 1), st.just("replay"), sizes, points, points, st.sampled_from(FAULTS)
+)
 schedules = st.lists(
-    st.one_of(starts, writes, writes, writes, losses, rollbacks), min_size=2, max_size=14
+    st.one_of(starts, writes, writes, writes, losses, rollbacks, replays), min_size=2, max_size=14
 )
 
 

@@ -172,16 +172,11 @@ def check_counts(sealed: Sequence[Sealed]) -> Iterator[Finding]:
 
 def _miscounts(sealed: Sealed) -> Iterator[str]:
     stamp, counts = sealed.stamp, sealed.stamp.counts
-    if stamp.kind not in (*CLAIMS, "batch"):
-        yield f"a stamp of the unknown kind {stamp.kind!r}: audit with the version that wrote it"
-    if stamp.kind in CLAIMS and counts != Counts():
-        yield f"a {stamp.kind} that says it read something"
-    if stamp.kind in CLAIMS and bool(stamp.ranges) != (stamp.kind in LOSSES):
-        yield f"a {stamp.kind} of the ranges {show_ranges(stamp.ranges) or 'none'}"
+    yield from _unlike_its_kind(stamp)
     if any(span.empty for span in stamp.ranges.values()):
         yield "a range that ends before it begins"
     if not counts.balanced:
-        yield f"{counts.read} read, but {counts.accounted} accounted for"
+        yield f"{counts.read + counts.replayed} read, but {counts.accounted} accounted for"
     if negative(counts):
         yield f"counts that cannot be: {counts.to_json()}"
     offsets = sum(span.end - span.start for span in stamp.ranges.values())
@@ -190,6 +185,20 @@ def _miscounts(sealed: Sealed) -> Iterator[str]:
     added = sealed.snapshot.number("added-records")
     if added != counts.written:
         yield f"{counts.written} rows written by the stamp, but the snapshot added {added}"
+
+
+def _unlike_its_kind(stamp: Stamp) -> Iterator[str]:
+    kind, counts = stamp.kind, stamp.counts
+    if kind not in (*CLAIMS, "batch", "replay"):
+        yield f"a stamp of the unknown kind {kind!r}: audit with the version that wrote it"
+    if kind in CLAIMS and counts != Counts():
+        yield f"a {kind} that says it read something"
+    if kind in CLAIMS and bool(stamp.ranges) != (kind in LOSSES):
+        yield f"a {kind} of the ranges {show_ranges(stamp.ranges) or 'none'}"
+    if kind == "replay" and (counts.read or counts.quarantined or stamp.ranges):
+        yield "a replay that read offsets: it takes rows of the quarantine alone"
+    if kind == "batch" and counts.replayed:
+        yield "a batch that says it replayed something"
 
 
 def negative(counts: Counts) -> bool:

@@ -28,8 +28,9 @@ def _place(span: Span, position: Span) -> tuple[str, str]:
     return "rows-unstamped", f"{span}, which no stamp covers"
 
 
-def check_twice(evidence: Evidence) -> Iterator[Finding]:
-    """No coordinate is in a table twice, nor in two tables."""
+def check_twice(evidence: Evidence, replayed: int = 0) -> Iterator[Finding]:
+    """No coordinate is in a table twice, nor in two tables, unless it was `replayed`: such rows
+    stay in quarantine, marked."""
     rows = evidence.rows
     if copies := sum(each.main.copies for each in rows.slices):
         twice = [s for s in rows.suspects if s.main > 1]
@@ -38,7 +39,8 @@ def check_twice(evidence: Evidence) -> Iterator[Finding]:
         if copies := sum(each.side(side.fate).copies for each in rows.slices):
             twice = [s for s in rows.suspects if s.sides.get(side.fate, 0) > 1]
             yield violated("duplicates", side.table, _too_many(copies, twice))
-    if both := sum(each.both for each in rows.slices):
+    both = sum(each.both for each in rows.slices) - replayed
+    if both > 0:
         shared = [s for s in rows.suspects if s.shared]
         tables = " and ".join((evidence.main.table, *(side.table for side in evidence.sides)))
         told = f"{both} records are in more than one table{_named(shared)}"

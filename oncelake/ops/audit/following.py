@@ -89,12 +89,10 @@ def _check_pending(side: Side, progress: Progress, stamps: Mapping[int, Stamp]
                 f"{stamp.counts.kept(side.fate)}, or another attempt",
             )
         else:
-            yield explained(
-                "pending",
-                side.table,
-                f"{each.rows} rows that sequence {sequence} decided are staged and not published "
-                "here yet: the next run does so",
-            )
+            what = f"{each.rows} rows that sequence {sequence} decided are staged and not published"
+            if each.revises:
+                what = f"rows that sequence {sequence} decided to mark or to drop are not so"
+            yield explained("pending", side.table, f"{what} here yet: the next run does so")
 
 
 def _check_decided(side: Side, progress: Progress, stamps: Mapping[int, Stamp],
@@ -139,7 +137,7 @@ def _check_follows(side: Side, progress: Progress, stamps: Mapping[int, Stamp],
 
 
 def _out_of_turn(stamp: Stamp, progress: Progress, reached: int) -> Iterator[str]:
-    if stamp.kind not in ("follow", "unfollow"):
+    if stamp.kind not in ("follow", "revise"):
         yield f"a stamp of kind {stamp.kind!r} on a side table"
     if stamp.sequence <= reached:
         yield f"published after sequence {reached}: these rows may be here twice"
@@ -149,7 +147,7 @@ def _out_of_turn(stamp: Stamp, progress: Progress, reached: int) -> Iterator[str
 
 def _wrong_rows(sealed: Sealed, decided: Stamp | None, fate: str) -> Iterator[str]:
     stamp, added = sealed.stamp, sealed.snapshot.number("added-records")
-    if stamp.kind == "unfollow":
+    if stamp.kind == "revise":
         return
     rows = getattr(stamp.counts, fate)
     if rows != added:

@@ -20,6 +20,7 @@ from oncelake.ops.audit.coordinates import check_keys, check_strays, check_twice
 from oncelake.ops.audit.coverage import Coverage, check_coverage, cover
 from oncelake.ops.audit.evidence import NOBODY, NOTHING, Evidence, Side, Slice, Tally
 from oncelake.ops.audit.following import check_following, check_sides_known, waiting
+from oncelake.ops.audit.replays import expected_in_main
 from oncelake.ops.audit.report import Finding, PartitionReport, Report, explained
 from oncelake.ops.audit.rows import Expectation, TableRows, check_rows
 from oncelake.ops.audit.source import check_source
@@ -41,11 +42,7 @@ class Case:
     @property
     def main(self) -> TableRows:
         evidence = self.evidence
-        expected = [
-            Expectation(a.name, a.index, a.counts.written, a.main,
-                        replaced=a.counts.updated + a.counts.removed)
-            for a in self.accounts
-        ]  # fmt: skip
+        expected = tuple(expected_in_main(self.accounts, self.sealed))
         strays = [(s, s.main) for s in self.strays if s.main.rows]
         return TableRows(evidence.main, evidence.pipeline, expected, strays, evidence.rows.foreign)
 
@@ -145,7 +142,7 @@ def _findings(case: Case) -> Iterator[Finding]:
     yield from check_coverage(case.coverage)
     yield from check_rows(case.main, evidence.rows.holes)
     yield from check_strays(case.coverage, case.strays)
-    yield from check_twice(evidence)
+    yield from check_twice(evidence, case.progress.totals.replayed if case.progress else 0)
     yield from check_keys(evidence)
     yield from check_sides_known(evidence, case.accounts)
     for side in evidence.sides:

@@ -117,8 +117,11 @@ class Report:
     @property
     def headline(self) -> str:
         shown = [f"{v} {k}" for k, v in self.totals.fates().items() if v or k == "written"]
+        read = [f"{self.totals.read} read"]
+        if self.totals.replayed:
+            read.append(f"{self.totals.replayed} replayed")
         return (
-            f"audit: {self.verdict} — {self.totals.read} read = {' + '.join(shown)}; "
+            f"audit: {self.verdict} — {' + '.join(read)} = {' + '.join(shown)}; "
             f"{len(self.partitions)} partitions, gaps {self.gaps}, overlaps {self.overlaps}"
         )
 

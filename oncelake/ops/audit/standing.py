@@ -107,7 +107,8 @@ def _differences(progress: Progress, sealed: Sequence[Sealed], history: History)
 def _wrong_totals(progress: Progress, sealed: Sequence[Sealed], history: History) -> Iterator[str]:
     totals = progress.totals
     if not totals.balanced:
-        yield f"{totals.read} read in all, but {totals.accounted} accounted for"
+        read = totals.read + totals.replayed
+        yield f"{read} read in all, but {totals.accounted} accounted for"
     if negative(totals):
         yield f"totals that cannot be: {totals.to_json()}"
     rest = remainder(totals, [each.stamp.counts for each in sealed])

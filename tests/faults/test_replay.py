@@ -1,0 +1,163 @@
+"""Rows in quarantine are read once more after a fix: exactly once, and each is marked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from oncelake.errors import RolledBack, TerminalError
+from oncelake.local.kafka import LocalKafka
+from oncelake.ops.audit import Verdict
+from oncelake.ops.decide import decide
+from oncelake.ops.replay import Replay, Replayed
+from oncelake.spec import read_spec
+from tests import oracle
+from tests.faults.test_decisions import rolled_back
+from tests.faults.test_others import MAINTENANCE, sql
+from tests.site import Site
+
+pytestmark = pytest.mark.faults
+MODES = pytest.mark.parametrize("upsert", [False, True], ids=["append", "upsert"])
+BUG = "SELECT * EXCEPT (published_at), if(kafka.offset % 3 = 0, null, published_at) published_at"
+FIXED = "SELECT *"
+SPEC = """\
+watermark: {column: published_at, delay: 100000 hours}
+transform: SELECT_ FROM rows
+"""
+
+
+class Case(Site):
+    """A pipeline whose transform spoils every third record of a partition, until it is fixed."""
+
+    @classmethod
+    def spoiled(cls, kafka: LocalKafka, folder: Path, spark: SparkSession,
+                upsert: bool = False) -> Case:  # fmt: skip
+        more = SPEC.replace("SELECT_", BUG)
+        case = cls.make(kafka, folder, upsert=upsert, more=more)
+        case.produce(600)
+        case.run_here(spark)
+        return case
+
+    def fix(self) -> None:
+        self.spec.write_text(self.spec.read_text().replace(BUG, FIXED))
+
+    def replay(self, spark: SparkSession) -> Replayed:
+        return Replay(spark, read_spec(self.spec, {}).spec).run()
+
+    def every(self) -> oracle.Contents:
+        return oracle.expected(
+            self.bootstrap, self.topic, oracle.read_schema(self.folder / "article.avsc")
+        )
+
+    def outcomes(self, spark: SparkSession) -> Counter[str | None]:
+        return Counter(row.outcome for row in spark.table(self.quarantine).collect())
+
+    def assert_replayed(self, spark: SparkSession, spoiled: int) -> None:
+        """All is in main that can be, once; in quarantine the rest, and what was taken, marked."""
+        report = self.audit(spark)
+        assert report.verdict == "clean", report
+        assert self.contents().good == self.expected().good
+        outcomes = self.outcomes(spark)
+        assert outcomes["taken"] == spoiled == report.totals.replayed
+        bad = self.contents().bad
+        assert bad.total() == outcomes.total() == spoiled + len(self.every().bad)
+        assert max(bad.values()) == 1
+
+
+def spoiled_rows(case: Case) -> int:
+    return sum(article.offset % 3 == 0 for article in case.every().good)
+
+
+@MODES
+def test_what_a_fix_makes_good_is_taken_once_and_marked(
+    upsert: bool, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    """By the command that a person types: first what it would do, then for good."""
+    case = Case.spoiled(kafka, tmp_path, spark, upsert)
+    spoiled, corrupt = spoiled_rows(case), len(case.every().bad)
+    assert spoiled > 100
+    assert corrupt
+    case.fix()
+
+    def typed(*words: str) -> dict[str, object]:
+        command = [sys.executable, "-m", "oncelake", "replay", str(case.spec), "--json", *words]
+        done = subprocess.run(command, capture_output=True, check=True)
+        told: dict[str, object] = json.loads(done.stdout)
+        return told
+
+    before = case.contents()
+    told = typed("--dry-run")
+    assert (told["done"], told["taken"], told["failed"]) == (False, spoiled, corrupt)
+    assert case.contents() == before
+    told = typed()
+    assert (told["done"], told["taken"], told["failed"]) == (True, spoiled, corrupt)
+    case.assert_replayed(spark, spoiled)
+    assert case.outcomes(spark)["failed"] == corrupt
+    again = case.replay(spark)
+    assert (again.taken, again.failed) == (0, corrupt)
+    case.produce(300, seed=2)
+    case.run_here(spark)
+    case.assert_replayed(spark, spoiled)
+    sql(spark, case, MAINTENANCE["expired to the last"])()
+    assert case.audit(spark).verdict is Verdict.CLEAN
+
+
+@pytest.mark.parametrize("point", ["after:stage", "after:publish"])
+def test_a_replay_that_is_killed_is_completed_by_whatever_comes_next(
+    point: str, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    """kill -9 to its process. A run comes next, which marks what main has decided."""
+    case = Case.spoiled(kafka, tmp_path, spark)
+    spoiled = spoiled_rows(case)
+    case.fix()
+    case.run_halted(point, 1, "--replay")
+    report = case.audit(spark)
+    assert report.verdict is not Verdict.VIOLATED, report
+    case.produce(300, seed=2)
+    case.run_here(spark)
+    left = case.replay(spark)
+    assert left.taken == (spoiled if point == "after:stage" else 0)
+    case.assert_replayed(spark, spoiled)
+
+
+def test_a_replay_that_is_rolled_back_is_done_again(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = Case.spoiled(kafka, tmp_path, spark)
+    spoiled = spoiled_rows(case)
+    case.fix()
+    assert case.replay(spark).taken == spoiled
+    snapshots = spark.table(f"{case.table}.history").filter("is_current_ancestor").count()
+    rolled_back(case, spark, to=snapshots - 1)
+    with pytest.raises(RolledBack, match="--rewrite"):
+        case.replay(spark)
+    decide(spark, read_spec(case.spec, {}).spec, "rewrite", dry_run=False)
+    assert case.audit(spark).totals.replayed == 0
+    assert "taken" not in case.outcomes(spark)
+    assert case.replay(spark).taken == spoiled
+    case.assert_replayed(spark, spoiled)
+
+
+def test_marks_that_somebody_wipes_off_double_nothing(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    case = Case.spoiled(kafka, tmp_path, spark)
+    spoiled = spoiled_rows(case)
+    case.fix()
+    case.replay(spark)
+    spark.sql(f"UPDATE {case.quarantine} SET outcome = NULL WHERE kafka_partition = 1")
+    before = case.contents()
+    with pytest.raises(TerminalError, match=r"\[1\] offset"):
+        case.replay(spark)
+    assert case.contents() == before
+    spark.sql(f"UPDATE {case.quarantine} SET outcome = 'taken' WHERE replay IS NOT NULL "
+              "AND reason = 'published_at is null'")  # fmt: skip
+    assert case.replay(spark).taken == 0
+    assert case.contents().good == case.expected().good
+    assert case.outcomes(spark)["taken"] == spoiled
