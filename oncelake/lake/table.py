@@ -40,6 +40,8 @@ FORMAT_WITH_VECTORS = 3
 # A file counts as at least so much where files are dealt out to tasks. A few columns of a
 # micro-batch's small ones are read in a moment: by Iceberg's 4 MiB a task would get too few.
 SLIM_OPEN_COST = 1024 * 1024
+# And so much makes a task. By Iceberg's 128 MiB a table would be three tasks where two cores wait.
+SLIM_SPLIT = 32 * 1024 * 1024
 STAGING_OPTIONS = {"fanout-enabled": "true", "distribution-mode": "none"}
 
 
@@ -150,7 +152,8 @@ class LakeTable:
     def at(self, snapshot: int, spark: SparkSession) -> DataFrame:
         """Its rows as they stood then, for a query of few columns in this session."""
         table = spark.read.format("iceberg").option("versionAsOf", snapshot)
-        return table.option("file-open-cost", SLIM_OPEN_COST).load(self.name)
+        slim = {"file-open-cost": SLIM_OPEN_COST, "split-size": SLIM_SPLIT}
+        return table.options(**slim).load(self.name)
 
     def empty_at(self, snapshot: int) -> bool:
         """Whether it had no row then, also none that is gone since."""
