@@ -144,11 +144,10 @@ def test_what_a_rollback_lost_is_written_again(
     site.assert_exactly_once(spark)
 
 
-@MODES
 def test_a_rollback_that_is_accepted_is_shown_for_ever(
-    upsert: bool, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
-    site = Site.make(kafka, tmp_path, upsert=upsert)
+    site = Site.make(kafka, tmp_path)
     site.produce(600)
     site.run_here(spark)
     kept = site.contents()
