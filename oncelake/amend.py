@@ -108,6 +108,8 @@ def accept_rollback(main: LakeTable, sides: Mapping[str, LakeTable]) -> Change:
         ranges = union(stamp.ranges for stamp in lost)
         # Where only claims were lost, nothing is.
         stamp = _after_rollback("rollback" if ranges else "rewind", base, attempt, kept, ranges)
+        # The watermark stays, and the stamp that named it is lost: so this one does.
+        stamp = replace(stamp, watermark=base.watermark)
         before = base.without(lost)
         return stamp, before.after(stamp, [*before.pending, *_given_up(base, lost, stamp, sides)])
 

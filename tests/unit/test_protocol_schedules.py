@@ -72,6 +72,15 @@ def _no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
         Move(0, "roll-back", (1, 0, 0)),
     ]
 )
+@example(
+    [
+        Move(0, "start"),
+        Move(0, "write", (2, 2, 2)),
+        Move(0, "roll-back", (1, 0, 0), based=True),
+        Move(1, "start"),
+        Move(1, "roll-back", (1, 0, 0)),
+    ]
+)
 def test_no_schedule_loses_or_doubles_a_row(moves: list[Move]) -> None:
     world = World()
     for move in moves:
