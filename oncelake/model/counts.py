@@ -10,7 +10,6 @@ BESIDES = ("inserted", "updated", "removed", "dropped", "replayed")
 QUARANTINED = "quarantined"
 SIDE_FATES = (QUARANTINED, "late", "deleted")
 """What becomes of rows that are kept in a side table, each fate in a table of its own."""
-_NOT_A_FATE = ("read", *BESIDES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Counts:
 
     def fates(self) -> dict[str, int]:
         """What became of rows that were read: of each exactly one of these."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_A_FATE}
+        return {name: getattr(self, name) for name in _FATES}
 
     def kept(self, fate: str) -> int:
         """How many rows of a fate are to be found in its side table."""
@@ -69,16 +68,20 @@ class Counts:
         return self.read + self.replayed == self.accounted
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in _NAMES))
 
     def __sub__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+        return Counts(*(getattr(self, name) - getattr(other, name) for name in _NAMES))
 
     def to_json(self) -> Json:
         """Those besides only where there are any: an append has none."""
-        every = {f.name: getattr(self, f.name) for f in fields(self)}
+        every = {name: getattr(self, name) for name in _NAMES}
         return {name: count for name, count in every.items() if count or name not in BESIDES}
 
     @classmethod
     def from_json(cls, data: Json) -> Counts:
-        return cls(**{f.name: int(data.get(f.name, 0)) for f in fields(cls)})
+        return cls(*(int(data.get(name, 0)) for name in _NAMES))
+
+
+_NAMES = tuple(field.name for field in fields(Counts))
+_FATES = tuple(name for name in _NAMES if name not in ("read", *BESIDES))

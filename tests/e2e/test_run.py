@@ -37,8 +37,8 @@ def test_ctrl_c_ends_the_batch_and_a_restart_replays_nothing(
         told = [event["event"] for event in run.events()]
         assert run.ended() == 0
     assert told[-2:] == ["batch", "stopped"], "the running batch must end, and no other begin"
-    again = site.run_to_the_end()
-    assert {e["outcome"] for e in again if e["event"] == "batch"} == {"written"}
+    again = site.run_here(spark)
+    assert {e.facts["outcome"] for e in again if e.name == "batch"} == {"written"}
     site.assert_exactly_once(spark)
 
 

@@ -59,13 +59,16 @@ def _send(records: Records) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["", "mode: upsert\nkey: id\norder: published_at\n"])
 @pytest.mark.parametrize(
-    "transform",
+    ("mode", "transform"),
     [
-        "newsroom_functions:louder",
-        "SELECT id, upper(title) AS title, published_at, kafka FROM rows WHERE id <> 'ad'",
+        ("", "newsroom_functions:louder"),
+        (
+            "mode: upsert\nkey: id\norder: published_at\n",
+            "SELECT id, upper(title) AS title, published_at, kafka FROM rows WHERE id <> 'ad'",
+        ),
     ],
+    ids=["a function, appended", "SQL, upserted"],
 )
 def test_what_it_leaves_out_is_counted(make: Made, mode: str, transform: str) -> None:
     records = make(f"{mode}transform: {transform}\n")

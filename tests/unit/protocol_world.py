@@ -168,7 +168,7 @@ class World:
 
     def progress(self) -> Progress | None:
         text = self.main.shared.current.properties.get(progress_key("p"))
-        return None if text is None else Progress.from_text(text)
+        return None if text is None else _progress(text)
 
     def rolled_back(self) -> bool:
         progress, shared = self.progress(), self.main.shared
@@ -262,6 +262,12 @@ class Link(NamedTuple):
     sequence: int
     previous: str
     digest: str
+
+
+@lru_cache(maxsize=1000)
+def _progress(text: str) -> Progress:
+    """Remembered, for it is asked for between any two moves."""
+    return Progress.from_text(text)
 
 
 @lru_cache(maxsize=1000)

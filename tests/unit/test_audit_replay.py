@@ -17,13 +17,20 @@ BAD = ((P0, 2), (P0, 7), (P1, 1), (P0, 12))
 
 
 def replay(
-    made: Scene, taken: Collection[Coordinate], superseded: int = 0, followed: bool = True
+    made: Scene,
+    taken: Collection[Coordinate],
+    superseded: int = 0,
+    followed: bool = True,
+    replaces: Collection[Coordinate] = (),
 ) -> None:
     """As `oncelake replay` does: main takes rows, and the quarantine marks its own."""
+    replayed = len(taken) + superseded
     counts = Counts(
-        written=len(taken), superseded=superseded, replayed=len(taken) + superseded, quarantined=0
+        written=len(taken), superseded=superseded, updated=len(replaces), replayed=replayed
     )
     stamp = made.stamp("replay", made.progress.generation, {}, counts)
+    if replaces:
+        made.main.lose(*replaces)
     made.main.append(stamp, taken)
     marks = marks_of((tp, offset, "taken") for tp, offset in taken)
     table = SIDES["quarantined"]
@@ -91,6 +98,18 @@ def test_a_row_in_quarantine_copied_into_main_is_no_replay() -> None:
     assert {"rows-unaccounted", "in-both"} <= found
 
 
+def test_a_replay_does_not_stand_for_a_row_where_nothing_was_in_quarantine() -> None:
+    """One that was replayed is lost, and one that a transform left out is put in by hand."""
+    made = Scene()
+    made.batch({0: 10, 1: 5}, bad=BAD[:3])
+    made.batch({0: 5}, filtered=BAD[3:])
+    made.claim()
+    replay(made, BAD[:3])
+    made.main.rows[BAD[0]] -= 1
+    made.main.rows[BAD[3]] += 1
+    assert {"rows-unaccounted", "rows-missing"} <= kinds(made.evidence())
+
+
 def test_a_replayed_row_twice_is_a_duplicate() -> None:
     made = with_bad()
     made.main.rows[BAD[0]] += 1
@@ -108,6 +127,15 @@ def test_what_a_later_version_replaced_may_have_been_replayed() -> None:
     assert report.verdict is Verdict.CLEAN, report.findings
     made.main.rows[P1, 0] -= 1
     assert "rows-missing" in kinds(made.evidence())
+
+
+def test_a_replayed_row_may_replace_one_that_was_there() -> None:
+    made = Scene()
+    made.batch({0: 10, 1: 5}, bad=BAD[:3])
+    made.claim()
+    replay(made, BAD[:3], replaces=[(P1, 0)])
+    report = judge(made.evidence())
+    assert report.verdict is Verdict.CLEAN, report.findings
 
 
 @pytest.mark.parametrize(
@@ -131,7 +159,7 @@ def test_a_replay_that_does_not_add_up_is_told(counts: Counts) -> None:
 def test_a_batch_does_not_replay() -> None:
     made = Scene()
     made.batch({0: 5})
-    counts = Counts(read=1, written=2, replayed=1)
+    counts = Counts(read=1, written=1, superseded=1, replayed=1)
     stamp = Stamp("batch", PIPELINE, 1, made.progress.sequence + 1, "x", made.progress.origin,
                   {P0: Span(5, 6)}, counts, made.progress.digest)  # fmt: skip
     made.main.append(stamp, [(P0, 5)])
