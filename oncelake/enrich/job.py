@@ -61,7 +61,7 @@ class Result:
 
     def to_text(self) -> str:
         source, counts = f"{self.settings.raw} at snapshot {self.snapshot}", self.counts
-        if not self.ranges:
+        if counts == Counts():
             return f"{self.settings.enriched}: nothing new in {source}"
         fates = {
             "new": counts.inserted,
@@ -70,7 +70,8 @@ class Result:
             "without an id": counts.filtered,
         }
         told = " + ".join(f"{n:,} {words}" for words, n in fates.items() if n) or "none"
-        return f"{self.settings.enriched}: read {counts.read:,} = {told}, from {source}"
+        again = f" + {counts.replayed:,} again" if counts.replayed else ""
+        return f"{self.settings.enriched}: read {counts.read:,}{again} = {told}, from {source}"
 
     def to_json(self) -> Json:
         return {
@@ -88,19 +89,25 @@ def run(spark: SparkSession, settings: Settings,
     enricher = function.load(settings.enrich)
     _require_catalogs(spark, settings)
     lake.require_iceberg(spark)
-    articles = raw.look(LakeTable(spark, settings.raw))
+    source = LakeTable(spark, settings.raw)
+    articles = raw.look(source)
     # Tried on no row: a function that does not fit is refused before anything is written.
     enricher(articles.rows(spark, {}))
     main = _enriched_table(spark, settings.enriched)
-    due = articles.due(_progress(main, articles))
-    if not due:
+    before = _progress(main, articles)
+    replayed = before is not None and raw.replayed_since(source, before.read_to)
+    if not articles.due(before) and not replayed:
         return Result(settings, articles.snapshot, {}, Counts())
     committer = Committer(PIPELINE, main, {}, on_step, ledger.look_or_begin_anew)
     starts = {tp: span.start for tp, span in articles.positions.items()}
-    due = articles.due(committer.claim(articles.origin, starts))
+    progress = committer.claim(articles.origin, starts)
     merge = Merge(spark, articles, enricher, main)
-    outcome = committer.commit(due, merge.stage)
-    return Result(settings, articles.snapshot, outcome.ranges, outcome.counts)
+    counts = Counts()
+    if replayed:
+        # First, since it is the snapshot that progress has read to that tells of replays.
+        counts = committer.replay(merge.again(articles.read_before(progress))).counts
+    outcome = committer.commit(articles.due(progress), merge.stage)
+    return Result(settings, articles.snapshot, outcome.ranges, counts + outcome.counts)
 
 
 def _progress(main: LakeTable, articles: raw.RawArticles) -> Progress | None:

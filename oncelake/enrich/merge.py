@@ -9,9 +9,9 @@ Rows that are replaced go by deletion vectors, in the same commit as the files o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.errors import PySparkException
@@ -56,8 +56,21 @@ class Merge:
 
     def stage(self, placement: Placement) -> Staging:
         """Write files and vectors for what is due, and know of each row what became of it."""
+        return self._stage(placement, placement.todo)
+
+    def again(self, ranges: Ranges) -> Callable[[Placement], Staging]:
+        """The same for offsets that were read before: rows of them have come since."""
+
+        def stage(placement: Placement) -> Staging:
+            staging = self._stage(placement, ranges)
+            counts = replace(staging.counts, read=0, replayed=staging.counts.read)
+            return replace(staging, counts=counts)
+
+        return stage
+
+    def _stage(self, placement: Placement, ranges: Ranges) -> Staging:
         assert placement.base is not None, "the claim's commit gave the table a snapshot"
-        due = self._raw.rows(self._spark, placement.todo)
+        due = self._raw.rows(self._spark, ranges)
         with (
             self._read(due) as read,
             self._enriched(due, read) as enriched,

@@ -16,7 +16,7 @@ from oncelake import ledger, source
 from oncelake.enrich.schema import ARTICLE, COORDINATES, lacking
 from oncelake.errors import TableUnfit
 from oncelake.lake import LakeTable
-from oncelake.model import Origin, Progress, Ranges, Span, non_empty
+from oncelake.model import Origin, Progress, Ranges, Span, Stamp, non_empty
 from oncelake.refusals import progress_key
 from oncelake.source import TOPIC
 
@@ -38,6 +38,12 @@ class RawArticles:
         # to the reader there is nothing before that either.
         return non_empty(
             {tp: Span(progress.next_offset(tp), span.end) for tp, span in self.positions.items()}
+        )
+
+    def read_before(self, progress: Progress) -> Ranges:
+        """What a reader that stands at `progress` has read."""
+        return non_empty(
+            {tp: Span(span.start, progress.next_offset(tp)) for tp, span in self.positions.items()}
         )
 
     def rows(self, spark: SparkSession, ranges: Ranges) -> DataFrame:
@@ -85,3 +91,18 @@ def look(table: LakeTable) -> RawArticles:
     topic_ids = {name: number for p in filled for name, number in p.origin.topic_ids.items()}
     positions = {tp: span for progress in filled for tp, span in progress.positions.items()}
     return RawArticles(table.name, snapshot, Origin(clusters[0], topic_ids), positions)
+
+
+def replayed_since(table: LakeTable, snapshot: int | None) -> bool:
+    """Whether rows of offsets that were dealt with have come out of quarantine after `snapshot`.
+
+    Where that was expired it cannot be told: then they have, if any ever did.
+    """
+    if not any(progress.totals.replayed for progress in ledger.pipelines(table)):
+        return False
+    for ancestor in table.ancestors():
+        if ancestor.snapshot_id == snapshot:
+            return False
+        if ancestor.stamp is not None and Stamp.from_text(ancestor.stamp).kind == "replay":
+            return True
+    return True

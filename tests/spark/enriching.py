@@ -18,7 +18,7 @@ from oncelake.commit import Committer, OnStep, Staging
 from oncelake.enrich import job
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
-from oncelake.model import Origin, Progress, Ranges, Span, TopicPartition
+from oncelake.model import Counts, Origin, Progress, Ranges, Span, TopicPartition
 from oncelake.planner import local_rows
 from oncelake.refusals import progress_key
 from oncelake.rules import Versions
@@ -103,6 +103,24 @@ class Newsdesk:
         committer.claim(self.origin, {TopicPartition("t", p): 0 for p in range(PARTITIONS)})
         ends = {TopicPartition("t", p): Span(0, len(sent)) for p, sent in enumerate(self.topic)}
         committer.commit(ends, lambda placement: self._stage(table, placement))
+
+    def hold_back(self, partition: int, offset: int) -> None:
+        """As if it were in quarantine."""
+        place = f"kafka_partition = {partition} AND kafka_offset = {offset}"
+        self.spark.sql(f"DELETE FROM {self.raw} WHERE {place}")
+
+    def replay(self, partition: int, offset: int) -> None:
+        """As `oncelake replay` would."""
+        table = LakeTable(self.spark, self.raw)
+        committer = Committer("articles", table, {})
+        committer.claim(self.origin, {})
+        here = {TopicPartition("t", partition): Span(offset, offset + 1)}
+
+        def stage(placement: Placement) -> Staging:
+            staging = self._stage(table, replace(placement, todo=here))
+            return replace(staging, counts=Counts(written=1, replayed=1))
+
+        committer.replay(stage)
 
     def run(self, on_step: OnStep = lambda when, step: None) -> job.Result:
         result = job.run(self.spark, self.settings, on_step)

@@ -121,6 +121,28 @@ def test_a_raw_table_compacted_or_expired_between_runs(
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize("expired", [False, True], ids=["kept", "expired"])
+def test_articles_that_came_out_of_quarantine_later_are_merged(
+    versions: Newsdesk, warehouse: Path, expired: bool
+) -> None:
+    """Their offsets are before what was read to: without a look at replays they would be missed."""
+    versions.send(Sent(0, "a", 1), Sent(1, "b", 1), Sent(1, "c", 1))
+    versions.hold_back(1, 0)
+    versions.run()
+    assert [row["id"] for row in versions.contents(warehouse)] == ["a", "c"]
+    versions.replay(1, 0)
+    versions.send(Sent(0, "a", 2, "Later"))
+    if expired:
+        versions.expire(versions.raw)
+    counts = versions.run().counts
+    assert (counts.read, counts.replayed, counts.inserted) == (1, 3, 1)
+    versions.assert_as_wanted(warehouse)
+    before = versions.digest(warehouse), versions.snapshots(versions.enriched)
+    assert versions.run().counts == Counts()
+    assert (versions.digest(warehouse), versions.snapshots(versions.enriched)) == before
+
+
+@pytest.mark.faults
 def test_deleted_progress_changes_nothing(desk: Newsdesk, warehouse: Path) -> None:
     desk.send(Sent(0, "a", 1), Sent(1, "b", 1), Sent(1, "c", None))
     desk.run()
