@@ -82,10 +82,16 @@ def check_catalog(spec: PipelineSpec) -> str:
         there = "is there" if session.catalog.tableExists(table) else "will be created"
     except Exception as error:
         raise CatalogUnreachable(
-            f"catalog {catalog} did not answer: {scrub(str(error).splitlines()[0])}. Check "
+            f"catalog {catalog} did not answer: {scrub(_cause(error))}. Check "
             "catalog.uri and catalog.properties"
         ) from error
     return f"catalog {catalog} answers; table {table} {there}"
+
+
+def _cause(error: Exception) -> str:
+    """Java's own words: those before them only name the call."""
+    lines = str(error).splitlines()
+    return next((line[2:] for line in lines if line.startswith(": ")), lines[0]).rstrip(".")
 
 
 def _catalog_settings(name: str, catalog: CatalogSpec) -> dict[str, str]:

@@ -184,6 +184,6 @@ def _translated(error: Exception, topic: str, bootstrap: str) -> Exception:
     return KafkaUnreachable(
         f"Kafka at {bootstrap} did not answer for topic {topic}: "
         f"{str(error) or f'nothing within {ANSWER_SECONDS:.0f} s'}. Check source.bootstrap "
-        "(KAFKA_BOOTSTRAP_SERVERS) and that the broker runs; for a local one type: "
-        "oncelake local up"
+        "(KAFKA_BOOTSTRAP_SERVERS), source.options (security.protocol, sasl.*) and that the "
+        "broker runs; for a local one type: oncelake local up"
     )

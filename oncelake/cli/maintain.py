@@ -23,14 +23,21 @@ def add(verbs: Verbs) -> None:
         "old stands in the spec's maintenance. What a commit may still refer to is left alone.",
     )
     verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
-    verb.add_argument("--dry-run", action="store_true", help="only name the files to be removed")
+    verb.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only name the orphans",
+    )
     verb.add_argument("--json", action="store_true", help="one JSON document a table")
     verb.set_defaults(handler=run)
 
 
-def _lines(done: Upkeep) -> str:
-    """What was done, and the files by name."""
-    return "\n  ".join((done.in_words(), *done.orphans))
+def _lines(done: Upkeep, dry_run: bool) -> str:
+    """What was done, or of a dry run what would be removed; and the files by name."""
+    told = done.in_words()
+    if dry_run and not done.failed:
+        told = f"{done.table}: {len(done.orphans)} orphans would be removed"
+    return "\n  ".join((told, *done.orphans))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         for done in maintain(spark, spec, args.dry_run):
             failed |= bool(done.failed)
-            print(json.dumps(done.to_json()) if args.json else _lines(done), flush=True)
+            told = json.dumps(done.to_json()) if args.json else _lines(done, args.dry_run)
+            print(told, flush=True)
     finally:
         spark.stop()
     return TerminalError.exit_code if failed else 0

@@ -194,7 +194,9 @@ class LakeTable:
         touched = [row[0] for row in rows.filter(TOUCHED).select("_file").distinct().collect()]
         if not touched:
             return Staged(base=head)
-        kept = rows.filter(F.col("_file").isin(touched) & ~F.col(GONE))
+        # Not by `isin`: Iceberg would try to look at files by it, and warn that it cannot.
+        named = F.array_contains(F.array(*map(F.lit, touched)), F.col("_file"))
+        kept = rows.filter(named & ~F.col(GONE))
         staged = self.stage(kept.select(*now.names))
         replaced = data_files(self._spark, self._table, head, touched)
         return replace(staged, base=head, replaced=replaced)

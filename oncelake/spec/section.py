@@ -152,9 +152,12 @@ class Section:
         return Leaf(dotted, override.text, scrub(override.text), variable=override.variable)
 
     def _parsed(self, leaf: Leaf | None, parse: Callable[[str], T], fallback: T) -> T:
-        if leaf is None or not self._is_text(leaf):
+        if leaf is None:
             return fallback
-        return self._checked(leaf, parse, fallback)
+        # Of a number where a unit is missing, quotes would not mend it: what it must be is said.
+        if leaf.kind != NOTHING and not _accepts(parse, leaf.text):
+            return self._checked(leaf, parse, fallback)
+        return self._checked(leaf, parse, fallback) if self._is_text(leaf) else fallback
 
     def _checked(self, leaf: Leaf, parse: Callable[[str], T], fallback: T) -> T:
         try:
@@ -185,3 +188,11 @@ def _count(text: str, most: int) -> int:
     if not 1 <= int(text) <= most:
         raise Refused(f"must be from 1 to {most}; leave it out for no limit")
     return int(text)
+
+
+def _accepts(parse: Callable[[str], T], text: str) -> bool:
+    try:
+        parse(text)
+    except Refused:
+        return False
+    return True

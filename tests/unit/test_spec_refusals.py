@@ -104,7 +104,7 @@ WRONG = [
     ("catalog:", f"{UPSERT}key: {{a: b}}\ncatalog:", "key must be a list: [first, second]"),
     ("catalog:", f"{UPSERT}key: id\norder: idd\ncatalog:", "12: order 'idd' is no field"),
     ("catalog:", f"{UPSERT}keys: [id]\ncatalog:", "unknown key 'keys' in the spec; did you mean"),
-    ("catalog:", "trigger: 30\ncatalog:", "trigger is read by YAML as a whole number"),
+    ("catalog:", "trigger: 30\ncatalog:", "must be a number and a unit, such as"),
     ("catalog:", "trigger: fast\ncatalog:", "trigger 'fast' must be a number and a unit"),
     ("catalog:", "trigger: -1 s\ncatalog:", "trigger '-1 s' must be a number and a unit"),
     ("catalog:", "trigger: 25 h\ncatalog:", "must be from 1 ms to 24 hours"),

@@ -88,7 +88,7 @@ WRONG = [
     ("watermark: {column: title, delay: 1 h}\n", "must be a field of the schema that is a timest"),
     ("watermark: {column: publishd_at, delay: 1 h}\n", "did you mean 'published_at'?"),
     ("watermark: {column: processed_at, delay: 1 h}\n", "must be the event's own time"),
-    ("watermark: {column: published_at, delay: 2}\n", "delay is read by YAML as a whole number"),
+    ("watermark: {column: published_at, delay: 2}\n", "must be a number and a unit"),
     ("watermark: {column: published_at, delay: soon}\n", "such as '2 hours'"),
     ("watermark: {column: published_at, delay: 1 h, late: lose}\n", "must be keep or drop"),
     ("watermark: {column: published_at, delay: 1 h, skw: 1 s}\n", "did you mean 'skew'?"),
