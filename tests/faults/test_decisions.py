@@ -51,7 +51,7 @@ def rolled_back(site: Site, spark: SparkSession, to: int) -> None:
 def test_an_accepted_gap_is_shown_for_ever(
     kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """By the command a person types: first what it would do, then for good."""
+    """First what it would do, then for good, by the command that a person types."""
     site = Site.make(kafka, tmp_path)
     site.produce(600)
     site.run_here(spark)
@@ -61,18 +61,14 @@ def test_an_accepted_gap_is_shown_for_ever(
     with pytest.raises(Gap, match="--accept-gap"):
         site.run_here(spark)
 
-    def typed(*words: str) -> dict[str, object]:
-        command = [sys.executable, "-m", "oncelake", "recover", str(site.spec), "--accept-gap"]
-        done = subprocess.run([*command, "--json", *words], capture_output=True, check=True)
-        told: dict[str, object] = json.loads(done.stdout)
-        return told
-
     lost = {site.topic: {"1": [stands, stands + 7]}}
-    told = typed("--dry-run")
-    assert (told["done"], told["lost"]) == (False, lost)
+    would = decided(site, spark, "accept-gap", dry_run=True).to_json()
+    assert (would["done"], would["lost"]) == (False, lost)
     with pytest.raises(Gap):
         site.run_here(spark)
-    told = typed()
+    command = [sys.executable, "-m", "oncelake", "recover", str(site.spec), "--accept-gap"]
+    done = subprocess.run([*command, "--json"], capture_output=True, check=True)
+    told = json.loads(done.stdout)
     assert (told["done"], told["lost"]) == (True, lost)
     site.run_here(spark)
     oracle.assert_exactly_once(
@@ -119,13 +115,12 @@ def test_a_topic_made_anew_goes_on_beside_the_former_rows(
         decided(site, spark, "rebase")
 
 
-@MODES
 def test_what_a_rollback_lost_is_written_again(
-    upsert: bool, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
     """In the quarantine too each record is once, also where the command is killed half-way: a
     kill -9 of its process."""
-    site = Site.make(kafka, tmp_path, max_offsets=300, upsert=upsert)
+    site = Site.make(kafka, tmp_path, max_offsets=300, upsert=True)
     site.produce(900)
     site.run_here(spark)
     rolled_back(site, spark, to=2)

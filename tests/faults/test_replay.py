@@ -25,7 +25,6 @@ from tests.faults.test_others import MAINTENANCE, sql
 from tests.site import Site
 
 pytestmark = pytest.mark.faults
-MODES = pytest.mark.parametrize("upsert", [False, True], ids=["append", "upsert"])
 BUG = "SELECT * EXCEPT (published_at), if(kafka.offset % 3 = 0, null, published_at) published_at"
 FIXED = "SELECT *"
 TRANSFORM = """\
@@ -41,18 +40,17 @@ class Case(Site):
     """A pipeline that takes a third of its records for bad ones, until it is fixed."""
 
     @classmethod
-    def transforming(cls, kafka: LocalKafka, folder: Path, spark: SparkSession,
-                     upsert: bool) -> Case:  # fmt: skip
-        """By a bug in its transform."""
+    def transforming(cls, kafka: LocalKafka, folder: Path, spark: SparkSession) -> Case:
+        """By a bug in the transform of an upsert."""
         more = TRANSFORM.replace("SELECT_", BUG)
-        case = cls.make(kafka, folder, upsert=upsert, more=more)
+        case = cls.make(kafka, folder, upsert=True, more=more)
         case.produce(600)
         case.run_here(spark)
         return case
 
     @classmethod
     def skewed(cls, kafka: LocalKafka, folder: Path, spark: SparkSession) -> Case:
-        """By its rule for records whose times in Kafka are far behind their own."""
+        """By the rule of an append for records whose times in Kafka are far behind their own."""
         case = cls.make(kafka, folder, more=SKEW)
         producer = Producer({"bootstrap.servers": case.bootstrap})
         for number, event in enumerate(articles.events(articles.Load(600, corrupt=0.01))):
@@ -94,12 +92,11 @@ class Case(Site):
         assert max(bad.values()) == 1
 
 
-@MODES
 def test_what_a_fix_makes_good_is_taken_once_and_marked(
-    upsert: bool, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
     """First what it would do, then for good, by the command that a person types."""
-    case = Case.transforming(kafka, tmp_path, spark, upsert)
+    case = Case.transforming(kafka, tmp_path, spark)
     spoiled, corrupt = case.spoiled(spark), len(case.every().bad)
     assert spoiled == sum(article.offset % 3 == 0 for article in case.every().good)
     assert corrupt
