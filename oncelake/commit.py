@@ -15,7 +15,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from threading import Event
 
@@ -152,7 +152,7 @@ class Committer:
 
     def replay(self, stage: Stager) -> Outcome:
         """The same for rows in quarantine, whose offsets were dealt with before."""
-        return self._land(*self._place({}), stage)
+        return self._land(*self._place({}), stage, "replay")
 
     def _place(self, ranges: Ranges) -> tuple[ledger.View, ledger.Placement]:
         view = self._look()
@@ -162,8 +162,9 @@ class Committer:
         with self._step(Step.PLACE):
             return view, ledger.place(progress, self._generation, ranges, view.head)
 
-    def _land(self, view: ledger.View, placement: ledger.Placement, stage: Stager) -> Outcome:
-        draft = self._draft(view, placement, stage)
+    def _land(self, view: ledger.View, placement: ledger.Placement, stage: Stager,
+              kind: str = "batch") -> Outcome:  # fmt: skip
+        draft = self._draft(view, placement, stage, kind)
         for pause in (*BACK_OFF_SECONDS, None):
             with self._step(Step.PUBLISH):
                 error = self._publish(view, draft.stamp, draft.landed, draft.staging.main)
@@ -177,10 +178,11 @@ class Committer:
                 # It fits one snapshot only. Somebody else's is main's head by now: once more.
                 view, ranges = self._look(), placement.ranges
                 placement = ledger.place(ledger.claimed(view), self._generation, ranges, view.head)
-                draft = self._draft(view, placement, stage)
+                draft = self._draft(view, placement, stage, kind)
         raise AssertionError("unreachable: the last pause raises")
 
-    def _draft(self, view: ledger.View, placement: ledger.Placement, stage: Stager) -> _Draft:
+    def _draft(self, view: ledger.View, placement: ledger.Placement, stage: Stager,
+               kind: str) -> _Draft:  # fmt: skip
         with self._step(Step.STAGE):
             staging = stage(placement)
         progress, attempt = ledger.claimed(view), str(uuid.uuid4())
@@ -192,6 +194,7 @@ class Committer:
             watermark=staging.watermark,
             read_to=staging.read_to,
         )
+        stamp = replace(stamp, kind=kind)
         pending = self._sides.pending(staging.sides, staging.marks, stamp)
         return _Draft(staging, stamp, progress.after(stamp, pending))
 

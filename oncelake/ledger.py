@@ -155,9 +155,8 @@ def place(progress: Progress, generation: int, ranges: Ranges,
 
 def batch_stamp(progress: Progress, todo: Ranges, counts: Counts, attempt: str, *,
                 watermark: int | None = None, read_to: int | None = None) -> Stamp:  # fmt: skip
-    """Of a batch or, where it covers no offsets, of a replay: those were covered before."""
     return Stamp(
-        kind="batch" if todo else "replay",
+        kind="batch",
         pipeline=progress.pipeline,
         generation=progress.generation,
         sequence=progress.sequence + 1,

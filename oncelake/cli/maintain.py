@@ -23,11 +23,7 @@ def add(verbs: Verbs) -> None:
         "old stands in the spec's maintenance. What a commit may still refer to is left alone.",
     )
     verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
-    verb.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="only name the orphans",
-    )
+    verb.add_argument("--dry-run", action="store_true", help="only name the orphans")
     verb.add_argument("--json", action="store_true", help="one JSON document a table")
     verb.set_defaults(handler=run)
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from oncelake.commit import Step
-from oncelake.enrich import job
-from oncelake.errors import Fenced, SourceChanged, TableMissing, TableUnfit
-from oncelake.model import Counts, Origin, non_empty
-from tests.spark.enriching import PARTITIONS, PROGRESS, Newsdesk, Sent
+from oncelake.errors import Fenced
+from oncelake.model import Counts, non_empty
+from tests.spark.enriching import PARTITIONS, Newsdesk, Sent
 
 
 @pytest.fixture(params=["append", "upsert"])
@@ -220,47 +219,6 @@ def test_an_article_that_somebody_else_doubled_is_one_again(
     versions.send(Sent(0, "a", 2, "Later"))
     counts = versions.run().counts
     assert (counts.written, counts.updated, counts.removed) == (1, 1, 1)
-    versions.assert_as_wanted(warehouse)
-
-
-def test_a_missing_raw_table_is_named(spark: SparkSession) -> None:
-    nowhere = job.Settings(raw="demo.enriching.nowhere", enriched="demo.enriching.not_made")
-    with pytest.raises(TableMissing, match=r"demo\.enriching\.nowhere does not exist"):
-        job.run(spark, nowhere)
-    assert not spark.catalog.tableExists("demo.enriching.not_made")
-
-
-def test_a_raw_table_of_somebody_else_is_refused(versions: Newsdesk) -> None:
-    with pytest.raises(TableUnfit, match="was not filled by a pipeline of oncelake"):
-        versions.run()
-
-
-@pytest.mark.faults
-def test_a_table_of_other_columns_is_refused(versions: Newsdesk) -> None:
-    versions.send(Sent(0, "a", 1))
-    versions.spark.sql(
-        f"CREATE TABLE {versions.enriched} (id int, more int) USING iceberg "
-        "TBLPROPERTIES ('format-version'='3')"
-    )
-    with pytest.raises(TableUnfit, match=r"id is int and not string, title is missing.*more is"):
-        versions.run()
-
-
-@pytest.mark.faults
-def test_a_raw_table_of_a_recreated_topic_is_refused_until_it_is_read_anew(
-    versions: Newsdesk, warehouse: Path
-) -> None:
-    versions.send(Sent(0, "a", 1), Sent(0, "b", 1))
-    versions.run()
-    versions.spark.sql(f"DROP TABLE {versions.raw}")
-    versions.make_raw()
-    versions.topic = [[] for _ in range(PARTITIONS)]
-    versions.origin = Origin("cluster", {"t": "created again"})
-    versions.send(Sent(1, "a", 1), Sent(1, "b", 2, "Later"))
-    with pytest.raises(SourceChanged, match=rf"UNSET TBLPROPERTIES \('{PROGRESS}'\)"):
-        versions.run()
-    versions.forget()
-    versions.run()
     versions.assert_as_wanted(warehouse)
 
 
