@@ -8,6 +8,8 @@
 export PYTHON
 VENV := .venv
 RUN := $(VENV)/bin/python
+# More than the two cores of a small machine: a test often waits for a broker or a process of its own.
+TESTERS := 3
 
 setup: $(VENV)/.installed
 	@$(RUN) -m oncelake.local --java-lock requirements-java.lock
@@ -16,10 +18,10 @@ demo: setup
 	@$(VENV)/bin/oncelake demo
 
 test: setup lint
-	$(RUN) -m pytest -m "not faults" --numprocesses 2
+	$(RUN) -m pytest -m "not faults" --numprocesses $(TESTERS)
 
 faults: setup
-	$(RUN) -m pytest -m faults --numprocesses 2
+	$(RUN) -m pytest -m faults --numprocesses $(TESTERS)
 
 bench: setup
 	$(RUN) -m bench $(ONLY)

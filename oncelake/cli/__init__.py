@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -45,5 +46,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    # argparse takes an optional word for missing once an option stands where it might: last, then.
+    args = parser().parse_args(sorted(words, key=lambda word: word == "--json"))
     return exit_code_of(lambda: args.handler(args))

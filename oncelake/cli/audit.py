@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import ASCII2
 from rich.console import Console
 from rich.table import Table
 
-from oncelake.cli import Verbs
+from oncelake.cli import Verbs, given
 
 if TYPE_CHECKING:
     from oncelake.model import Span
@@ -30,29 +28,18 @@ def add(verbs: Verbs) -> None:
         description="Compares the table's rows with its stamps, and both with the topic. "
         "Exit code 0: clean; 3: explained by acts of others; 4: violated.",
     )
-    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
-    verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    given.add(verb)
     verb.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    # Spark takes a second to import: a wrong word should not wait for it.
     from oncelake.ops.audit import Names, audit
-    from oncelake.session import open_session
     from oncelake.source import client_config
-    from oncelake.spec import read_spec
 
-    reading = read_spec(args.spec, os.environ)
-    for warning in reading.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    spec = reading.spec
-    spark = open_session(spec)
-    try:
-        kafka = client_config(spec.source)
+    spec = given.spec_of(args)
+    with given.session(spec) as spark:
         names = Names(spec.table.name, spec.name, spec.sides, spec.key, spec.horizon is not None)
-        report = audit(spark, names, kafka)
-    finally:
-        spark.stop()
+        report = audit(spark, names, client_config(spec.source))
     if args.json:
         print(json.dumps(report.to_json()))
     else:
@@ -67,12 +54,12 @@ def console() -> Console:
 
 def show(report: Report, out: Console) -> None:
     """The partitions, the totals, what was found, and the verdict as the last line."""
-    kept = "".join(f"{rows} {fate}, " for fate, rows in report.sides.items())
+    kept = "".join(f"{rows:,} {fate}, " for fate, rows in report.sides.items())
     out.print(_table(report))
     out.print(
-        f"{report.table}, pipeline {report.pipeline}: {report.rows} rows, {kept}"
-        f"{report.pending} pending, {report.foreign} of others; {report.batches} batches, "
-        f"{report.stamps} stamps kept",
+        f"{report.table}, pipeline {report.pipeline}: {report.rows:,} rows, {kept}"
+        f"{report.pending:,} pending, {report.foreign:,} of others; batches {report.batches:,}, "
+        f"stamps kept {report.stamps:,}",
         markup=False,
         soft_wrap=True,
     )
@@ -100,9 +87,9 @@ def _cells(each: PartitionReport) -> tuple[str, ...]:
         str(each.tp),
         _words(each.covered),
         _words(each.topic),
-        "-" if each.lag is None else str(each.lag),
-        str(each.rows),
-        *(str(rows) for rows in each.sides.values()),
+        "-" if each.lag is None else f"{each.lag:,}",
+        f"{each.rows:,}",
+        *(f"{rows:,}" for rows in each.sides.values()),
         str(len(each.gaps)),
         str(len(each.overlaps)),
     )

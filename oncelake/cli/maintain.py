@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oncelake.cli import Verbs
+from oncelake.cli import Verbs, given
 from oncelake.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -22,9 +20,8 @@ def add(verbs: Verbs) -> None:
         description="For the pipeline's table and its side tables, also while it runs. How old is "
         "old stands in the spec's maintenance. What a commit may still refer to is left alone.",
     )
-    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
+    given.add(verb, "one JSON document a table")
     verb.add_argument("--dry-run", action="store_true", help="only name the orphans")
-    verb.add_argument("--json", action="store_true", help="one JSON document a table")
     verb.set_defaults(handler=run)
 
 
@@ -38,17 +35,12 @@ def _lines(done: Upkeep, dry_run: bool) -> str:
 
 def run(args: argparse.Namespace) -> int:
     from oncelake.ops.maintain import maintain
-    from oncelake.session import open_session
-    from oncelake.spec import read_spec
 
-    spec = read_spec(args.spec, os.environ).spec
-    spark = open_session(spec)
+    spec = given.spec_of(args)
     failed = False
-    try:
+    with given.session(spec) as spark:
         for done in maintain(spark, spec, args.dry_run):
             failed |= bool(done.failed)
             told = json.dumps(done.to_json()) if args.json else _lines(done, args.dry_run)
             print(told, flush=True)
-    finally:
-        spark.stop()
     return TerminalError.exit_code if failed else 0

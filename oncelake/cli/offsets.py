@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from oncelake.cli import given
 from oncelake.errors import SpecError, TerminalError
 from oncelake.model import Ranges, non_empty, show_ranges, spans_from_json
 from oncelake.spec import PipelineSpec
@@ -18,14 +19,10 @@ EXAMPLE = '{"articles.raw.v1": {"0": [500, 900]}}'
 
 def run(spec: PipelineSpec, text: str, as_json: bool) -> int:
     from oncelake.ops.trial import trial
-    from oncelake.session import open_session
 
     ranges = parse(text)
-    spark = open_session(spec)
-    try:
+    with given.session(spec) as spark:
         found = trial(spark, spec, ranges)
-    finally:
-        spark.stop()
     print(json.dumps(found.to_json()) if as_json else in_words(found))
     return 0 if found.fails is None else TerminalError.exit_code
 

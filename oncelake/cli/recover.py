@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from oncelake.cli import Verbs
+from oncelake.cli import Verbs, given
 
 if TYPE_CHECKING:
     from oncelake.ops.decide import Decided
@@ -37,34 +35,28 @@ def add(verbs: Verbs) -> None:
         "topic is renamed, never deleted; the next run begins where the table ends. A decision is "
         "recorded in the table, and fences every run that is still going.",
     )
-    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
+    given.add(verb)
     decisions = verb.add_mutually_exclusive_group()
     for decision, what in DECISIONS.items():
         decisions.add_argument(
             f"--{decision}", dest="decision", action="store_const", const=decision, help=what
         )
     verb.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    verb.add_argument("--json", action="store_true", help="one JSON document")
     verb.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
     from oncelake.ops.decide import decide
     from oncelake.ops.recover import recover
-    from oncelake.session import open_session
-    from oncelake.spec import read_spec
 
-    spec = read_spec(args.spec, os.environ).spec
-    spark = open_session(spec)
-    try:
+    spec = given.spec_of(args)
+    with given.session(spec) as spark:
         if args.decision:
             decided = decide(spark, spec, args.decision, args.dry_run)
             facts, show = decided.to_json(), partial(_show_decided, decided)
         else:
             found = recover(spark, spec, args.dry_run)
             facts, show = found.to_json(), partial(_show, found)
-    finally:
-        spark.stop()
     if args.json:
         print(json.dumps(facts))
     else:

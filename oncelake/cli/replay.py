@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oncelake.cli import Verbs
+from oncelake.cli import Verbs, given
 
 if TYPE_CHECKING:
     from oncelake.ops.replay import Replayed
@@ -24,24 +22,18 @@ def add(verbs: Verbs) -> None:
         "in quarantine is marked with what became of it (columns outcome and replay). Rows are "
         "not judged by the watermark. It fences every run that is still going.",
     )
-    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
+    given.add(verb)
     verb.add_argument("--dry-run", action="store_true", help="only say what would become of them")
-    verb.add_argument("--json", action="store_true", help="one JSON document")
     verb.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
     from oncelake.ops.replay import Replay
-    from oncelake.session import open_session
-    from oncelake.spec import read_spec
 
-    spec = read_spec(args.spec, os.environ).spec
-    spark = open_session(spec)
-    try:
+    spec = given.spec_of(args)
+    with given.session(spec) as spark:
         replay = Replay(spark, spec)
         told = replay.dry() if args.dry_run else replay.run(_progress)
-    finally:
-        spark.stop()
     print(json.dumps(told.to_json()) if args.json else in_words(told))
     return 0
 

@@ -7,20 +7,18 @@ import os
 import signal
 import sys
 import threading
-from pathlib import Path
 from types import FrameType
 
 from oncelake import events
-from oncelake.cli import Verbs
+from oncelake.cli import Verbs, given
 from oncelake.errors import OncelakeError
 from oncelake.events import Event
 
 
 def add(verbs: Verbs) -> None:
     verb = verbs.add_parser("run", help="write the topic into the table, exactly once")
-    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
+    given.add(verb, "one JSON event a line")
     verb.add_argument("--once", action="store_true", help="write what is there now, then stop")
-    verb.add_argument("--json", action="store_true", help="one JSON event a line")
     verb.set_defaults(handler=run)
 
 
@@ -37,20 +35,14 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, tell: events.Tell) -> int:
     # Spark takes a second to import: a wrong word should not wait for it.
     from oncelake import pipeline
-    from oncelake.session import open_session
     from oncelake.source import describe_topic
-    from oncelake.spec import read_spec
 
-    reading = read_spec(args.spec, os.environ)
-    for warning in reading.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    spec = reading.spec
+    spec = given.spec_of(args)
     # Before Spark takes its seconds to start: a wrong address or topic is said at once.
     describe_topic(spec.source)
-    spark = open_session(spec)
-    stop = _stop_on_signals()
     running = pipeline.Running(spec.checkpoint, spec.trigger_seconds, args.once, tell)
-    try:
+    with given.session(spec) as spark:
+        stop = _stop_on_signals()
         query = pipeline.start(spark, spec, running)
         ended = query.wait(stop)
         if not ended:
@@ -58,8 +50,6 @@ def _run(args: argparse.Namespace, tell: events.Tell) -> int:
             spark.sparkContext.setLogLevel("OFF")
             query.end_gracefully()
         tell(events.stopped("all that was there is written" if ended else "asked to; batch ended"))
-    finally:
-        spark.stop()
     return 0
 
 

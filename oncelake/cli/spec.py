@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from oncelake.cli import Verbs, offsets
+from oncelake.cli import Verbs, given, offsets
 from oncelake.errors import OncelakeError, SpecError
 from oncelake.spec import (
     Examination,
@@ -88,7 +87,7 @@ def _write(path: Path, text: str) -> None:
 
 def run_show(args: argparse.Namespace) -> int:
     reading = read_spec(args.file, os.environ)
-    _warn(reading.warnings)
+    given.warn(reading.warnings)
     if args.json:
         print(json.dumps(echo(reading.spec), indent=2))
     else:
@@ -110,7 +109,7 @@ def run_check(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_report(args.file, found, answers), indent=2))
     else:
-        _warn(str(warning) for warning in found.warnings)
+        given.warn(str(warning) for warning in found.warnings)
         _print_parts(found.spec, answers)
     failed = [answer for answer in answers.values() if isinstance(answer, OncelakeError)]
     return failed[0].exit_code if failed else 0
@@ -188,8 +187,3 @@ def _report(file: Path, found: Examination, answers: Answers | None = None) -> d
         "parts": parts(found.spec) if found.spec else {},
         "live": live,
     }
-
-
-def _warn(warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)

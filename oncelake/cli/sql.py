@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from rich.box import ASCII2
@@ -14,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from oncelake.cli import Verbs
+from oncelake.cli import Verbs, given
 from oncelake.cli.audit import console
 from oncelake.errors import TerminalError
 
@@ -31,21 +30,15 @@ def add(verbs: Verbs) -> None:
         help="ask the tables in plain SQL",
         description="Runs one query, or, where none is given, each that is typed, up to its ';'.",
     )
-    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
+    given.add(verb, "one JSON object a row")
     verb.add_argument("query", nargs="?", help="e.g. 'SELECT count(*) FROM demo.news.articles_raw'")
-    verb.add_argument("--json", action="store_true", help="one JSON object a row")
     verb.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    import oncelake
-
-    spark = oncelake.spark(args.spec)
-    asked = [args.query] if args.query else statements(_lines(sys.stdin))
-    try:
+    with given.session(given.spec_of(args)) as spark:
+        asked = [args.query] if args.query else statements(_lines(sys.stdin))
         answered = [_answer(spark, each, args.json, alone=bool(args.query)) for each in asked]
-    finally:
-        spark.stop()
     # A person who types has seen it, and tried again.
     return 0 if all(answered) or sys.stdin.isatty() else TerminalError.exit_code
 

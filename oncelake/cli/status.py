@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from oncelake.cli import Verbs
+from oncelake.cli import Verbs, given
 
 if TYPE_CHECKING:
     from oncelake.ops.status import Status
@@ -19,24 +17,18 @@ if TYPE_CHECKING:
 
 def add(verbs: Verbs) -> None:
     verb = verbs.add_parser("status", help="where the pipeline stands, and how far behind")
-    verb.add_argument("spec", type=Path, help="the pipeline's spec, e.g. pipeline.yaml")
-    verb.add_argument("--json", action="store_true", help="one JSON document")
+    given.add(verb)
     verb.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
     from oncelake.ops.status import status
-    from oncelake.session import open_session
     from oncelake.source import describe_topic
-    from oncelake.spec import read_spec
 
-    spec = read_spec(args.spec, os.environ).spec
+    spec = given.spec_of(args)
     live = describe_topic(spec.source).offsets
-    spark = open_session(spec)
-    try:
+    with given.session(spec) as spark:
         found = status(spark, spec, live)
-    finally:
-        spark.stop()
     if args.json:
         print(json.dumps(found.to_json()))
     else:
@@ -58,9 +50,7 @@ def show(status: Status) -> None:
         cells = (p.partition.partition, p.done.start, p.done.end, holds, f"{p.lag:,}")
         table.add_row(p.partition.topic, *(str(cell) for cell in cells))
     console.print(table)
-    console.print(
-        f"{totals.in_words()}, in {status.progress.batches:,} batches; lag {status.lag:,}"
-    )
+    console.print(f"{totals.in_words()}; batches {status.progress.batches:,}, lag {status.lag:,}")
     if totals.inserted:
         console.print(
             f"latest versions: {totals.inserted - totals.removed:,} rows; duplicate rate "

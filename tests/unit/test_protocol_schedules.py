@@ -9,6 +9,9 @@ rows in quarantine are read once more.
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -23,31 +26,26 @@ FAULTS = (
 )  # fmt: skip
 SCHEDULES = 10_000
 
-points = st.one_of(st.none(), st.sampled_from(POINTS))
-sizes = st.tuples(*[st.integers(0, 9)] * PARTITIONS)
-starts = st.builds(Move, st.integers(0, 1), st.just("start"), crash_at=points, overtaken_at=points)
-writes = st.builds(
-    Move,
-    st.integers(0, 1),
-    st.just("write"),
-    sizes,
-    points,
-    points,
-    st.sampled_from(FAULTS),
-    st.booleans(),
-)
-losses = st.builds(
-    Move, st.integers(0, 1), st.sampled_from(["lose-checkpoint", "restore-checkpoint"])
-)
-rollbacks = st.builds(
-    Move, st.integers(0, 1), st.just("roll-back"), sizes, crash_at=points, based=st.booleans()
-)
-replays = st.builds(
-    Move, st.integers(0, 1), st.just("replay"), sizes, points, points, st.sampled_from(FAULTS)
-)
-schedules = st.lists(
-    st.one_of(starts, writes, writes, writes, losses, rollbacks, replays), min_size=2, max_size=14
-)
+# What may happen is laid out beforehand: a move is then two draws and not ten, which took longer
+# than the schedules themselves.
+KINDS = (
+    "start", "write", "write", "write", "lose-checkpoint", "restore-checkpoint", "roll-back",
+    "replay",
+)  # fmt: skip
+SOMETIMES = (*(None for _ in POINTS), *POINTS)
+WHERE = list(product(KINDS, (0, 1), SOMETIMES, SOMETIMES))
+SIZES = list(product(range(10), repeat=PARTITIONS))
+WHAT = list(product(FAULTS, (False, True), SIZES))
+
+
+def _move(where: tuple[Any, ...], what: tuple[Any, ...]) -> Move:
+    kind, driver, crash_at, overtaken_at = where
+    fault, based, sizes = what
+    return Move(driver, kind, sizes, crash_at, overtaken_at, fault, based)
+
+
+moves = st.builds(_move, st.sampled_from(WHERE), st.sampled_from(WHAT))
+schedules = st.lists(moves, min_size=2, max_size=14)
 
 
 @pytest.fixture(autouse=True)
