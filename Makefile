@@ -8,8 +8,8 @@
 export PYTHON
 VENV := .venv
 RUN := $(VENV)/bin/python
-# More than the two cores of a small machine: a test often waits for a broker or a process of its own.
-TESTERS := 3
+# Handed out one by one: tests take from a millisecond to minutes.
+TESTERS := --numprocesses 2 --maxschedchunk 1
 
 setup: $(VENV)/.installed
 	@$(RUN) -m oncelake.local --java-lock requirements-java.lock
@@ -18,10 +18,10 @@ demo: setup
 	@$(VENV)/bin/oncelake demo
 
 test: setup lint
-	$(RUN) -m pytest -m "not faults" --numprocesses $(TESTERS)
+	$(RUN) -m pytest -m "not faults" $(TESTERS)
 
 faults: setup
-	$(RUN) -m pytest -m faults --numprocesses $(TESTERS)
+	$(RUN) -m pytest -m faults $(TESTERS)
 
 bench: setup
 	$(RUN) -m bench $(ONLY)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fastavro
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from pyiceberg.catalog.sql import SqlCatalog
 
 ANSWER_SECONDS = 20.0
@@ -150,7 +150,7 @@ def _decoded(value: bytes | None, schema: Any) -> dict[str, Any] | None:
 
 
 def _records(bootstrap: str, topic: str) -> Iterator[Message]:
-    """The whole topic as it stands, partition by partition."""
+    """The whole topic as it stands."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -158,22 +158,20 @@ def _records(bootstrap: str, topic: str) -> Iterator[Message]:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
         }
     )
     try:
         partitions = consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
-        for number in sorted(partitions):
-            partition = TopicPartition(topic, number)
-            low, high = consumer.get_watermark_offsets(partition, timeout=ANSWER_SECONDS)
-            consumer.assign([TopicPartition(topic, number, low)])
-            while low < high:
-                message = consumer.poll(ANSWER_SECONDS)
-                assert message is not None, f"{topic}[{number}] gave nothing at {low}"
-                if (error := message.error()) is not None:
-                    # Only records that nobody is to see are left.
-                    assert error.code() == KafkaError._PARTITION_EOF, str(error)
-                    break
-                low = int(message.offset() or 0) + 1
+        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        unread = set(partitions)
+        while unread:
+            message = consumer.poll(ANSWER_SECONDS)
+            assert message is not None, f"partitions {unread} of {topic} gave nothing"
+            if (error := message.error()) is None:
                 yield message
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, str(error)
+                unread.discard(message.partition())
     finally:
         consumer.close()

@@ -7,6 +7,7 @@ compresses about as news does, and no column but `source` gains from a dictionar
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 from typing import NamedTuple
 
 SOURCES = ("apnews", "bbc", "dpa", "efe", "guardian", "nhk", "npr", "reuters")
@@ -45,6 +46,7 @@ class Newsroom(NamedTuple):
     passages: list[str]
 
     @classmethod
+    @lru_cache(maxsize=8)
     def of(cls, seed: int) -> Newsroom:
         """Half of the words are links, one in ten is a figure: about as dense as prose."""
         rng = random.Random(seed)

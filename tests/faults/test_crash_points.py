@@ -46,6 +46,7 @@ POINTS = {
 ROWS_A_BATCH = 1000
 
 
+@pytest.mark.minutes
 @pytest.mark.faults
 @pytest.mark.parametrize("mode", POINTS)
 def test_a_life_of_kills_at_every_step_neither_loses_nor_doubles(

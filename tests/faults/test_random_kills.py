@@ -18,6 +18,7 @@ ROWS_A_ROUND = 2000
 SEED = 20261115
 
 
+@pytest.mark.minutes
 @pytest.mark.faults
 def test_twenty_kills_at_random_moments_leave_each_row_exactly_once(
     kafka: LocalKafka, spark: SparkSession, tmp_path: Path

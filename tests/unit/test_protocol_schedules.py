@@ -54,6 +54,7 @@ def _no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oncelake.follow.BACK_OFF_SECONDS", (0.0, 0.0))
 
 
+@pytest.mark.minutes
 @settings(
     max_examples=SCHEDULES,
     deadline=None,
