@@ -3,7 +3,7 @@
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := setup
-.PHONY: setup demo test faults bench lint format lock clean
+.PHONY: setup demo test faults chaos bench lint format lock clean
 
 export PYTHON
 VENV := .venv
@@ -18,10 +18,13 @@ demo: setup
 	@$(VENV)/bin/oncelake demo
 
 test: setup lint
-	$(RUN) -m pytest -m "not faults" $(TESTERS)
+	$(RUN) -m pytest -m "not faults and not chaos" $(TESTERS)
 
 faults: setup
 	$(RUN) -m pytest -m faults $(TESTERS)
+
+chaos: setup
+	$(RUN) -m pytest -m chaos
 
 bench: setup
 	$(RUN) -m bench $(ONLY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame
@@ -13,7 +14,7 @@ from oncelake.checkpoint import Checkpoint
 from oncelake.commit import Committer, Staging
 from oncelake.events import Tell
 from oncelake.ledger import Placement
-from oncelake.model import Ranges, non_empty, show_ranges
+from oncelake.model import Ranges, compact, non_empty, show_ranges, spans_to_json
 
 Stage = Callable[[DataFrame, Placement], Staging]
 
@@ -22,24 +23,26 @@ class Parked(Exception):
     """The query was stopped before this batch began: it belongs to the next run."""
 
 
-class BatchWriter:
-    """What foreachBatch calls. It never returns normally from a batch that main does not hold."""
+class BatchWriter(ABC):
+    """What foreachBatch calls. It never returns normally from a batch that was not written."""
 
-    def __init__(self, committer: Committer, stage: Stage, logs: Checkpoint,
-                 tell: Tell, between: Callable[[], None] = lambda: None) -> None:  # fmt: skip
-        self._committer = committer
-        self._stage = stage
-        self._logs = logs
-        self._tell = tell
-        self._between = between
+    def __init__(self) -> None:
         self._idle = threading.Condition()
         self._busy = False
         self._stopping = False
         self._parked = False
         self._released = False
         self.failure: BaseException | None = None
-        self.ranges: Ranges = {}
         self.doing = "the batch"
+
+    @property
+    @abstractmethod
+    def advice(self) -> str:
+        """What to do where a batch fails again and again."""
+
+    @abstractmethod
+    def _write(self, rows: DataFrame, batch_id: int) -> None:
+        """Write it, once; `doing` says what is being done."""
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         self._enter()
@@ -58,7 +61,7 @@ class BatchWriter:
             self._idle.wait_for(lambda: not self._busy)
 
     def release(self) -> None:
-        """Let a parked batch end, by failing: main does not hold it."""
+        """Let a parked batch end, by failing: it is not written."""
         with self._idle:
             self._released = True
             self._idle.notify_all()
@@ -82,11 +85,33 @@ class BatchWriter:
             self._busy = False
             self._idle.notify_all()
 
+
+class TableWriter(BatchWriter):
+    """Batches into a table, through the protocol."""
+
+    def __init__(self, committer: Committer, stage: Stage, logs: Checkpoint,
+                 tell: Tell, between: Callable[[], None] = lambda: None) -> None:  # fmt: skip
+        super().__init__()
+        self._committer = committer
+        self._stage = stage
+        self._logs = logs
+        self._tell = tell
+        self._between = between
+        self._ranges: Ranges = {}
+
+    @property
+    def advice(self) -> str:
+        offsets = compact(spans_to_json(self._ranges))
+        return (
+            "To see which record it fails by, type: oncelake check PIPELINE.yaml --offsets "
+            f"'{offsets}'. Mend the cause and run again: the table knows where to go on"
+        )
+
     def _write(self, rows: DataFrame, batch_id: int) -> None:
         began = time.monotonic()
-        self.doing, self.ranges = f"batch {batch_id}", {}
+        self.doing, self._ranges = f"batch {batch_id}", {}
         ranges = non_empty(self._committer.epochs.in_ledger(self._logs.ranges(batch_id)))
-        self.doing, self.ranges = f"batch {batch_id} ({show_ranges(ranges)})", ranges
+        self.doing, self._ranges = f"batch {batch_id} ({show_ranges(ranges)})", ranges
         self._tell(events.planned(batch_id, ranges))
 
         def stage(placement: Placement) -> Staging:

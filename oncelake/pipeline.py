@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from oncelake import checkpoint, events, lake, layout, source
-from oncelake.batch import BatchWriter, Stage
+from oncelake.batch import BatchWriter, Stage, TableWriter
 from oncelake.checkpoint import Checkpoint, Found
 from oncelake.commit import Committer, OnStep, Staging
 from oncelake.errors import TableMissing
@@ -100,14 +100,20 @@ def launch(stream: DataFrame, committer: Committer, stage: Stage, running: Runni
            between: Callable[[], None] = lambda: None) -> RunningQuery:  # fmt: skip
     """Start the query whose batches go through the protocol."""
     logs = Checkpoint(lake.Folder(stream.sparkSession, running.checkpoint))
-    writer = BatchWriter(committer, stage, logs, running.tell, between)
-    query = stream.writeStream.option("checkpointLocation", running.checkpoint).foreachBatch(writer)
+    writer = TableWriter(committer, stage, logs, running.tell, between)
+    return query(stream, writer, running, committer.require_ownership)
+
+
+def query(stream: DataFrame, writer: BatchWriter, running: Running,
+          require_ownership: Callable[[], None]) -> RunningQuery:  # fmt: skip
+    """Spark's query, as it is to run."""
+    made = stream.writeStream.option("checkpointLocation", running.checkpoint).foreachBatch(writer)
     if running.once:
-        query = query.trigger(availableNow=True)
+        made = made.trigger(availableNow=True)
     else:
         milliseconds = round(running.trigger_seconds * 1000)
-        query = query.trigger(processingTime=f"{milliseconds} milliseconds")
-    return RunningQuery(query.start, writer, committer.require_ownership, running.tell)
+        made = made.trigger(processingTime=f"{milliseconds} milliseconds")
+    return RunningQuery(made.start, writer, require_ownership, running.tell)
 
 
 def _between(spark: SparkSession, spec: PipelineSpec, tables: layout.Tables,

@@ -14,7 +14,6 @@ from oncelake.batch import BatchWriter
 from oncelake.errors import CheckpointUnusable, Gap, OncelakeError, TerminalError
 from oncelake.events import Tell
 from oncelake.lake import JAVA_ERRORS, in_short, without_stack
-from oncelake.model import compact, spans_to_json
 
 POLL_SECONDS = 1
 # Spark's words when two drivers write one checkpoint: the fenced one may still be ending. The
@@ -120,10 +119,7 @@ class RunningQuery:
         """An error that is not ours: whoever looks for its cause needs the stack."""
         batch, tries = self._writer.doing, self._failures + 1
         logging.getLogger(__name__).error("%s failed", batch, exc_info=cause)
-        offsets = compact(spans_to_json(self._writer.ranges))
         return TerminalError(
             f"{batch} failed {tries} times and nothing of it was committed: "
-            f"{without_stack(cause)}. To see which record it fails by, type: oncelake check "
-            f"PIPELINE.yaml --offsets '{offsets}'. Mend the cause and run again: the table knows "
-            "where to go on"
+            f"{without_stack(cause)}. {self._writer.advice}"
         )

@@ -66,9 +66,8 @@ def test_late_rows_say_what_they_were_behind(make: Make, spark: SparkSession) ->
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("mode", ["", UPSERT], ids=["append", "upsert"])
-def test_late_rows_are_dropped_by_choice_and_counted(make: Make, mode: str) -> None:
-    records = make(DROPPED + mode)
+def test_late_rows_are_dropped_by_choice_and_counted(make: Make) -> None:
+    records = make(DROPPED + UPSERT)
     records.send(_at(300, "a"))
     records.write()
     records.send(_at(0, "b"), _at(310, "c"))

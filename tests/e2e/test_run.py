@@ -30,7 +30,7 @@ def _until_said(site: Site, words: str) -> None:
 def test_ctrl_c_ends_the_batch_and_a_restart_replays_nothing(
     site: Site, spark: SparkSession
 ) -> None:
-    site.produce(3000)
+    site.produce(1500)
     with site.run() as run:
         wait_for(run, "planned", times=3)
         run.interrupt()

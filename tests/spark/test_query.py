@@ -26,7 +26,7 @@ Start = Callable[[], StreamingQuery]
 
 
 def run(start: Start, require_ownership: Callable[[], None] = lambda: None) -> bool:
-    writer = cast(BatchWriter, SimpleNamespace(failure=None, doing="the batch", ranges={}))
+    writer = cast(BatchWriter, SimpleNamespace(failure=None, doing="the batch", advice="Mend it"))
     return RunningQuery(start, writer, require_ownership).wait()
 
 
