@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import append, flatness, memory, recovery, results, upsert
+from bench import append, flatness, memory, recovery, results, to_kafka, upsert
 from bench.results import Result
 from oncelake.errors import exit_code_of
 from oncelake.meter import console
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
         *upsert.run(chosen.rounds, console()),
         *flatness.run(chosen.rounds, console()),
     ],
+    "to_kafka": lambda chosen: to_kafka.run(chosen.rows, chosen.rounds, console()),
     "recovery": lambda chosen: recovery.run(chosen.rounds, console()),
     "memory": lambda chosen: memory.run(chosen.batches, console()),
 }

@@ -122,7 +122,7 @@ def _started(spark: SparkSession, spec: PipelineSpec, running: Running) -> Wait:
 
     def wait() -> Sequence[float]:
         query.wait()
-        return _batch_seconds(query.query)
+        return batch_seconds(query.query)
 
     return wait
 
@@ -195,12 +195,12 @@ def _decoded_stream(spark: SparkSession, spec: PipelineSpec,
 def _end_of(query: StreamingQuery) -> Wait:
     def wait() -> Sequence[float]:
         query.awaitTermination()
-        return _batch_seconds(query)
+        return batch_seconds(query)
 
     return wait
 
 
-def _batch_seconds(query: StreamingQuery) -> Sequence[float]:
+def batch_seconds(query: StreamingQuery) -> Sequence[float]:
     return [each.durationMs["triggerExecution"] / 1000 for each in query.recentProgress
             if each.numInputRows]  # fmt: skip
 

@@ -12,6 +12,7 @@ OncelakeError
 │   ├── SourceChanged       another cluster or topic under the same name
 │   ├── CheckpointUnusable
 │   ├── RolledBack          main no longer holds the commit that progress names
+│   ├── TooLarge            a row that the topic does not take
 │   └── Unaccounted         a batch whose counts do not add up, even when counted again
 ├── Fenced                  a newer run owns the pipeline: stop, touch nothing
 ├── Gap                     offsets are missing between the table and the batch
@@ -75,6 +76,10 @@ class CheckpointUnusable(TerminalError):
 
 class RolledBack(TerminalError):
     exit_code: ClassVar[int] = 10
+
+
+class TooLarge(TerminalError):
+    pass
 
 
 class Unaccounted(TerminalError):

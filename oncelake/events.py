@@ -97,6 +97,21 @@ class BatchDone:
         )
 
 
+def took_over(sink: str, topic: str, sequence: int) -> Event:
+    text = f"sink {sink} owns {topic}; {sequence:,} batches were sent so far"
+    return Event("took_over", text, {"sink": sink, "topic": topic, "sequence": sequence})
+
+
+def sent(batch: int, facts: dict[str, Any], seconds: float) -> Event:
+    rate = facts["fresh"] / max(seconds, 0.001)
+    before = facts["rows"] - facts["fresh"]
+    again = f", {before:,} were sent before" if before else ""
+    again += f", {facts['aside']:,} of them too large and put aside" if facts["aside"] else ""
+    told = f"{facts['fresh']:,} rows sent{again}" if facts["rows"] else facts["outcome"]
+    text = f"batch {batch}: {told}; {seconds:.1f} s, {rate:,.0f} rows/s"
+    return Event("sent", text, {"batch": batch, **facts, "seconds": round(seconds, 3)})
+
+
 def retrying(doing: str, why: str, failures: int, pause: float) -> Event:
     text = f"{doing} failed, the {_nth(failures)} time; trying again in {pause:g} s: {why}"
     return Event("retrying", text, {"doing": doing, "why": why, "failures": failures})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlparse
@@ -117,6 +118,9 @@ def _catalog_settings(name: str, catalog: CatalogSpec) -> dict[str, str]:
 def _launch_settings(spec: PipelineSpec) -> dict[str, str]:
     """What spark-submit would have given."""
     os.environ.update(java.environment())
+    if _is_local(spec):
+        # Tasks in Python, as those that send to Kafka, find there what this one has installed.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return {
         "spark.master": spec.spark.master or LOCAL_MASTER,
         "spark.driver.memory": LOCAL_DRIVER_MEMORY,

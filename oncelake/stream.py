@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, overload
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from oncelake import lake, layout, pipeline, rules, source
+from oncelake import lake, layout, outbound, pipeline, rules, source
 from oncelake.batch import Stage
 from oncelake.checkpoint import prepare
 from oncelake.commit import Committer, Staging
@@ -17,6 +18,7 @@ from oncelake.errors import CheckpointUnusable, TerminalError
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, show_ranges
+from oncelake.outbound import Sending
 from oncelake.query import RunningQuery
 from oncelake.rules import Versions
 from oncelake.sinks.append import AppendSink
@@ -40,7 +42,8 @@ class Kafka:
         return source.describe(config, self.topics)
 
 
-def write(  # noqa: PLR0913 (all but two by keyword)
+@overload
+def write(
     stream: DataFrame,
     table: str,
     *,
@@ -52,18 +55,90 @@ def write(  # noqa: PLR0913 (all but two by keyword)
     partition_by: Sequence[str] = (),
     once: bool = False,
     trigger_seconds: float = 0.0,
-) -> RunningQuery:
-    """Write a streaming DataFrame into an Iceberg table, each row exactly once.
+) -> RunningQuery: ...
 
-    The stream must still have Kafka's `topic`, `partition` and `offset`; they are stored as
-    `kafka_topic`, `kafka_partition` and `kafka_offset`, every other column under its own name.
-    The table is created when missing. It begins where the table ends: a stream that starts
+
+@overload
+def write(
+    stream: DataFrame,
+    *,
+    kafka: str,
+    bootstrap: str,
+    checkpoint: str,
+    key: str | None = None,
+    pipeline_name: str | None = None,
+    once: bool = False,
+    trigger_seconds: float = 0.0,
+    options: Mapping[str, str] | None = None,
+    transaction_timeout: float = 120.0,
+    too_large: str = "stop",
+) -> RunningQuery: ...
+
+
+def write(
+    stream: DataFrame,
+    table: str | None = None,
+    *,
+    kafka: Kafka | str,
+    checkpoint: str,
+    once: bool = False,
+    trigger_seconds: float = 0.0,
+    **how: Any,
+) -> RunningQuery:
+    """Write a streaming DataFrame, each row exactly once: into an Iceberg table, or, where `kafka`
+    is a topic's name, into that topic.
+
+    Into a table: the stream must still have Kafka's `topic`, `partition` and `offset`; they are
+    stored as `kafka_topic`, `kafka_partition` and `kafka_offset`, every other column under its own
+    name. The table is created when missing. It begins where the table ends: a stream that starts
     later than that is refused as a gap, one that starts earlier has its replay left out.
 
     Without `key` every row is appended. With it, of rows of one key the greatest by `order`, then
     by Kafka's partition and offset, stays; the stream then has at most one row of a record, and of
     one topic. Rows without a key go to `<table>_quarantine`.
+
+    Into a topic, from any stream that Spark can replay: the columns are those of Spark's own sink,
+    `value` and, if you like, `key`, `headers`, `partition` and `topic`. `key` names the column that
+    is the message's key; without a column `value` every row is sent as JSON. Readers with
+    `isolation.level=read_committed` see each row once. `options` are librdkafka settings. A row
+    larger than the topic takes stops the stream, or goes to `<topic>.quarantine` with
+    `too_large="quarantine"`.
     """
+    running = pipeline.Running(checkpoint, trigger_seconds, once)
+    if isinstance(kafka, str):
+        return _into_topic(stream, kafka, running, **how)
+    if table is None:
+        raise TerminalError("say into which table, or give kafka the name of a topic to send to")
+    return _into_table(stream, table, kafka, running, **how)
+
+
+def _into_topic(  # noqa: PLR0913 (most by keyword)
+    stream: DataFrame,
+    topic: str,
+    running: pipeline.Running,
+    *,
+    bootstrap: str,
+    key: str | None = None,
+    pipeline_name: str | None = None,
+    options: Mapping[str, str] | None = None,
+    transaction_timeout: float = 120.0,
+    too_large: str = "stop",
+) -> RunningQuery:
+    sending = Sending(topic, bootstrap, key, pipeline_name, options, transaction_timeout, too_large)
+    return outbound.write(stream, sending, running)
+
+
+def _into_table(  # noqa: PLR0913 (most by keyword)
+    stream: DataFrame,
+    table: str,
+    kafka: Kafka,
+    running: pipeline.Running,
+    *,
+    key: str | Sequence[str] = (),
+    order: str | Sequence[str] = (),
+    pipeline_name: str | None = None,
+    partition_by: Sequence[str] = (),
+) -> RunningQuery:
     spark = stream.sparkSession
     lake.require_iceberg(spark)
     columns = _Columns.of(stream)
@@ -71,14 +146,13 @@ def write(  # noqa: PLR0913 (all but two by keyword)
     _require_versions(versions, columns, kafka)
     tables = _tables(stream, table, columns, partition_by, versions)
     committer = Committer(pipeline_name or table.rsplit(".", 1)[-1], tables.main, tables.sides)
-    running = pipeline.Running(checkpoint, trigger_seconds, once)
     topics = kafka.describe()
-    prepare(checkpoint)
+    prepare(running.checkpoint)
     _require_first_epoch(pipeline.claim(committer, topics, topics.starts("earliest"), running))
     stage = _upserts(columns, versions, tables) if versions.key else _appends(columns, tables)
 
     def stage_as_logged(batch: DataFrame, placement: Placement) -> Staging:
-        _require_as_logged(lake.planned(batch), placement.ranges, checkpoint)
+        _require_as_logged(lake.planned(batch), placement.ranges, running.checkpoint)
         return stage(columns.within(batch, placement.todo), placement)
 
     return pipeline.launch(stream, committer, stage_as_logged, running)

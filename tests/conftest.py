@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(warehouse: Path) -> Iterator[SparkSession]:
     os.environ["JAVA_HOME"] = java.environment()["JAVA_HOME"]
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     catalog = "spark.sql.catalog.demo"
     settings = {
         "spark.driver.extraClassPath": classes.class_path(),

@@ -4,7 +4,7 @@ Nothing outside this package touches py4j, but for the audit, which shares no co
 """
 
 from oncelake.lake import upkeep
-from oncelake.lake.batches import observed, planned
+from oncelake.lake.batches import observed, parts, planned
 from oncelake.lake.create import add_column, columns_of, create_table, table_exists
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
@@ -34,6 +34,7 @@ __all__ = [
     "in_short",
     "observed",
     "open_to_replay",
+    "parts",
     "planned",
     "require_iceberg",
     "table_exists",

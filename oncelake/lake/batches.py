@@ -12,6 +12,7 @@ from oncelake.model import Ranges, Span, TopicPartition, non_empty
 
 SOURCE_RDD = "DataSourceRDD"
 KAFKA_PARTITION = "KafkaBatchInputPartition"
+ONE_TO_ONE = "OneToOneDependency"
 # As text: asked for part by part it would take six calls to Java.
 _RANGE = re.compile(r"KafkaOffsetRange\((.+)-(\d+),(\d+),(\d+),.*\)")
 
@@ -38,6 +39,26 @@ def planned(batch: DataFrame) -> Ranges | None:
             return None
         ranges[tp] = Span(begun.start, end)
     return non_empty(ranges) or None
+
+
+def parts(batch: DataFrame) -> tuple[TopicPartition, ...] | None:
+    """Which partition of Kafka each task of a batch reads, where each reads one and each is read by
+    one, with nothing moved in between; None for every other batch."""
+    try:
+        rdd = batch._jdf.queryExecution().logical().rdd()
+        while rdd.getClass().getSimpleName() != SOURCE_RDD:
+            (dependency,) = _each(rdd.dependencies())
+            if dependency.getClass().getSimpleName() != ONE_TO_ONE:
+                return None
+            rdd = dependency.rdd()
+        texts = list(_kafka_ranges(rdd))
+        tasks = rdd.getNumPartitions()
+    except (*JAVA_ERRORS, ValueError):
+        return None
+    found = [_RANGE.fullmatch(text) for text in texts]
+    read = tuple(_span(match)[0] for match in found if match)
+    numbers = {tp.partition for tp in read}
+    return read if read and len(read) == len(numbers) == tasks else None
 
 
 def observed(observation: Observation) -> Mapping[str, int] | None:

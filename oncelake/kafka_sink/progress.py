@@ -1,0 +1,159 @@
+"""The progress topic of a sink: plans in its first partition, receipts of each slot in one more.
+
+A slot's partition is written by that slot's producer alone. So once a new producer of the slot has
+fenced the former, no transaction is open there, and what a reader of committed records finds last
+is all there is. In a partition that slots shared, an open transaction of one would hide the
+receipts of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from oncelake.errors import KafkaUnreachable
+from oncelake.source import once_led
+
+ANSWER_SECONDS = 30.0
+PLANS = 0
+TAIL = 16
+"""How many offsets before the end are looked at first: the last record is hardly ever further."""
+
+Config = Mapping[str, str]
+
+
+def partition_of(slot: int) -> int:
+    return PLANS + 1 + slot
+
+
+def ensure(config: Config, topic: str, slots: int) -> None:
+    """Make the topic, or give it more partitions: one for plans, one for each slot."""
+    admin, wanted = AdminClient({**config, "log_level": "0"}), partition_of(slots - 1) + 1
+    try:
+        known = admin.list_topics(timeout=ANSWER_SECONDS).topics
+        if topic not in known:
+            new = NewTopic(topic, wanted, -1, config={"cleanup.policy": "compact"})
+            made = admin.create_topics([new], request_timeout=ANSWER_SECONDS)
+        elif len(known[topic].partitions) < wanted:
+            more = [NewPartitions(topic, wanted)]
+            made = admin.create_partitions(more, request_timeout=ANSWER_SECONDS)
+        else:
+            return
+        made[topic].result(ANSWER_SECONDS)
+    except (KafkaException, TimeoutError) as error:
+        raise KafkaUnreachable(
+            f"the topic {topic}, which tells how far the sink has come, could not be made or "
+            f"widened to {wanted} partitions: {error}. Check the address, and that you may create "
+            "topics; or have it made, with cleanup.policy=compact"
+        ) from error
+
+
+def last(config: Config, topic: str, partition: int) -> str | None:
+    """The last committed record of a partition. Fence first: see above."""
+    consumer = Consumer(
+        {
+            **config,
+            "group.id": f"{topic}.reader",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": "false",
+            "enable.partition.eof": "true",
+            "fetch.wait.max.ms": "10",
+            "log_level": "0",
+        }
+    )
+    try:
+        here = TopicPartition(topic, partition)
+        low, high = once_led(lambda: consumer.get_watermark_offsets(here, timeout=ANSWER_SECONDS))
+        window = TAIL
+        while low < high:
+            begin = max(low, high - window)
+            found = _last_since(consumer, topic, partition, begin)
+            if found is not None or begin == low:
+                return found
+            # Only records of aborted transactions, so far.
+            window *= 16
+    finally:
+        consumer.close()
+    return None
+
+
+def _last_since(consumer: Consumer, topic: str, partition: int, begin: int) -> str | None:
+    consumer.assign([TopicPartition(topic, partition, begin or OFFSET_BEGINNING)])
+    found: str | None = None
+    while True:
+        message = consumer.poll(ANSWER_SECONDS)
+        if message is None:
+            raise KafkaUnreachable(
+                f"partition {partition} of {topic} gave no answer within {ANSWER_SECONDS:.0f} s"
+            )
+        error, value = message.error(), message.value()
+        if error is None:
+            found = None if value is None else value.decode()
+        elif error.code() == KafkaError._PARTITION_EOF:
+            return found
+        else:
+            raise KafkaException(error)
+
+
+def transactional_id(sink: str, slot: int | str) -> str:
+    """Stable, so that a new producer of a slot fences the former."""
+    return f"oncelake.{sink}.{slot}"
+
+
+class Transactional:
+    """A transactional producer; as it is made it fences every former one of its id."""
+
+    def __init__(self, config: Config, transactional_id: str, timeout_ms: int) -> None:
+        self._fatal: KafkaError | None = None
+        self.producer = Producer(
+            {
+                **config,
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": str(timeout_ms),
+                "error_cb": self._note_fatal,
+                "log_level": "0",
+            }
+        )
+        self.producer.init_transactions(ANSWER_SECONDS)
+
+    def begin(self) -> None:
+        self.producer.begin_transaction()
+
+    def note(self, topic: str, partition: int, text: str) -> None:
+        """A record of progress, in the transaction that is open."""
+        self.producer.produce(topic, key=b"progress", value=text.encode(), partition=partition)
+
+    def commit(self) -> None:
+        while True:
+            try:
+                self.producer.commit_transaction()
+                return
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+
+    def abort(self, error: KafkaException) -> None:
+        """Where that is what the error asks for; every other leaves it to the next to fence."""
+        if error.args[0].txn_requires_abort():
+            self.producer.abort_transaction(ANSWER_SECONDS)
+
+    def cause(self, error: KafkaException) -> KafkaError:
+        """A producer that was fenced says only that it cannot go on, once it has said why."""
+        told: KafkaError = error.args[0]
+        if told.code() == KafkaError._FATAL and self._fatal is not None:
+            return self._fatal
+        return told
+
+    def _note_fatal(self, error: KafkaError) -> None:
+        if error.fatal() and self._fatal is None:
+            self._fatal = error

@@ -1,0 +1,92 @@
+"""Where a sink sends to, and what the topic takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+from confluent_kafka.cimpl import NewTopic
+
+from oncelake.errors import KafkaUnreachable
+from oncelake.kafka_sink.messages import Address
+from oncelake.kafka_sink.send import OnSlotStep, no_step
+
+ANSWER_SECONDS = 30.0
+# Messages wait for company: fewer and larger requests. As large as a broker takes by default.
+DEFAULTS = {"linger.ms": "20", "batch.size": "1000000", "compression.type": "lz4"}
+# As Java's clients choose a partition for a key; in their order even where one is sent again.
+FIXED = {
+    "partitioner": "murmur2_random",
+    "enable.idempotence": "true",
+    "acks": "all",
+    "queue.buffering.max.messages": "1000000",
+    "queue.buffering.max.kbytes": "1048576",
+}
+ROOM = 1_000
+"""Bytes that a request takes besides its messages' own: ample."""
+LARGEST = 100_000_000
+"""What a broker takes by default of one request: a message put aside may be as large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to send. `config` are librdkafka settings, the address among them."""
+
+    name: str
+    topic: str
+    config: Mapping[str, str]
+    slots: int
+    largest: int = 1_000_000
+    quarantine: str | None = None
+    timeout_ms: int = 120_000
+    on_slot_step: OnSlotStep = no_step
+
+    @property
+    def progress_topic(self) -> str:
+        return f"{self.topic}.oncelake.{self.name}"
+
+    @property
+    def producing(self) -> dict[str, str]:
+        """The producers' settings: no request larger than the topic takes, but for one message."""
+        most = {"message.max.bytes": str(LARGEST)}
+        chosen = {**DEFAULTS, **self.config, **FIXED, **most}
+        return chosen | {"batch.size": str(min(int(chosen["batch.size"]), self.largest))}
+
+    @property
+    def address(self) -> Address:
+        return Address(self.topic, self.largest, self.quarantine)
+
+
+def most_bytes(config: Mapping[str, str], topic: str) -> int:
+    """The largest message that the topic takes, by its key and value."""
+    admin = AdminClient({**config, "log_level": "0"})
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+    try:
+        found = admin.describe_configs([asked], request_timeout=ANSWER_SECONDS)[asked]
+        return int(found.result(ANSWER_SECONDS)["max.message.bytes"].value) - ROOM
+    except (KafkaException, TimeoutError) as error:
+        raise KafkaUnreachable(
+            f"Kafka did not tell how large a message topic {topic} takes: {error}. Check the "
+            "address, and that you may describe the topic"
+        ) from error
+
+
+def ensure_quarantine(config: Mapping[str, str], topic: str, partitions: int) -> None:
+    """Make the topic for what is too large, where it is missing."""
+    admin = AdminClient({**config, "log_level": "0"})
+    settings = {"max.message.bytes": str(LARGEST)}
+    try:
+        if topic not in admin.list_topics(timeout=ANSWER_SECONDS).topics:
+            new = NewTopic(topic, partitions, -1, config=settings)
+            admin.create_topics([new], request_timeout=ANSWER_SECONDS)[topic].result(ANSWER_SECONDS)
+    except (KafkaException, TimeoutError) as error:
+        raise KafkaUnreachable(
+            f"the topic {topic}, for rows that are too large, could not be made: {error}. Check "
+            "that you may create topics, or have it made, with max.message.bytes=100000000"
+        ) from error

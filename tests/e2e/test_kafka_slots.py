@@ -1,0 +1,147 @@
+"""A slot of a sink on a real broker, without Spark: copies, zombies and dead tasks of one slot."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from confluent_kafka import KafkaError
+
+from oncelake.kafka_sink import progress, send
+from oncelake.kafka_sink.messages import Address
+from oncelake.kafka_sink.send import DIGEST, FENCED, Order
+from oncelake.kafka_sink.target import FIXED
+from oncelake.local.kafka import LocalKafka, create_topic
+from tests.outbox import Outbox, read_committed
+
+SLOT, LARGEST = 1, 1_000_000
+
+
+@pytest.fixture
+def order(kafka: LocalKafka, tmp_path: Path) -> Order:
+    box = Outbox.make(kafka, tmp_path)
+    order = Order(
+        sink=box.target,
+        to=Address(box.target, LARGEST),
+        progress_topic=f"{box.target}.progress",
+        sequence=1,
+        slots=(SLOT,),
+        config={"bootstrap.servers": kafka.bootstrap, **FIXED},
+        timeout_ms=60_000,
+    )
+    progress.ensure({"bootstrap.servers": kafka.bootstrap}, order.progress_topic, 3)
+    return order
+
+
+def _rows(*numbers: int) -> pa.RecordBatch:
+    columns = {
+        "key": pa.array([b"k"] * len(numbers), pa.binary()),
+        "value": pa.array([str(number).encode() for number in numbers], pa.binary()),
+        DIGEST: pa.array(numbers, pa.int64()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _sent(order: Order, rows: Iterator[pa.RecordBatch]) -> dict[str, Any]:
+    (result,) = send.send(order, 0, rows)
+    (row,) = result.to_pylist()
+    return dict(row)
+
+
+def _seen(order: Order) -> list[int]:
+    found = read_committed(order.config["bootstrap.servers"], order.to.topic)
+    return sorted(int(message.value) for message in found)
+
+
+class Paused:
+    """Rows that stop half-way, as those of a task that is stopped do, until they are let go."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self.half_sent, self.go_on = threading.Event(), threading.Event()
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        yield _rows(*range(10))
+        self.half_sent.set()
+        assert self.go_on.wait(60)
+        yield _rows(*range(10, 20))
+
+
+def test_the_second_time_nothing_is_sent(order: Order) -> None:
+    assert _sent(order, iter([_rows(1, 2), _rows(3)]))["sent"]
+    again = _sent(order, iter([_rows(3, 2, 1)]))
+    assert (again["sent"], again["rows"], again["problem"]) == (False, 3, None)
+    assert _sent(replace(order, sequence=2), iter([_rows(4)]))["sent"]
+    assert _seen(order) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("now", [(1, 2), (1, 2, 4), (1, 2, 3, 3)])
+def test_other_rows_for_the_same_offsets_are_told(order: Order, now: tuple[int, ...]) -> None:
+    _sent(order, iter([_rows(1, 2, 3)]))
+    again = _sent(order, iter([_rows(*now)]))
+    assert again["fault"] == "Unaccounted"
+    assert "not deterministic" in again["problem"]
+    assert _seen(order) == [1, 2, 3]
+
+
+def test_what_a_dead_task_has_left_open_is_aborted_by_the_next(order: Order) -> None:
+    """A reader of committed records is held up until then, and sees none of it."""
+    paused = Paused(order)
+    with ThreadPoolExecutor() as pool:
+        dead = pool.submit(_sent, order, paused.rows())
+        assert paused.half_sent.wait(60)
+        assert _sent(order, iter([_rows(*range(20))]))["sent"]
+        assert _seen(order) == list(range(20))
+        paused.go_on.set()
+        assert not dead.result()["sent"]
+    assert _seen(order) == list(range(20))
+
+
+def test_a_copy_of_a_slow_task_fences_it_and_the_slow_one_waits_for_the_other(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What says so is Kafka: its error is what the slow one gets."""
+    causes: list[KafkaError] = []
+    wait = send._await_other
+
+    def noted(order: Order, slot: int, cause: KafkaError) -> None:
+        causes.append(cause)
+        wait(order, slot, cause)
+
+    monkeypatch.setattr(send, "_await_other", noted)
+    slow, copy = Paused(order), Paused(order)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(_sent, order, slow.rows())
+        assert slow.half_sent.wait(60)
+        second = pool.submit(_sent, order, copy.rows())
+        assert copy.half_sent.wait(60)
+        slow.go_on.set()
+        copy.go_on.set()
+        assert second.result()["sent"]
+        assert not first.result()["sent"]
+    assert _seen(order) == list(range(20))
+    (cause,) = causes
+    assert cause.code() in FENCED
+
+
+def test_a_row_that_is_too_large_stops_its_slot_or_is_put_aside_with_the_reason(
+    order: Order,
+) -> None:
+    small = replace(order, to=replace(order.to, largest=3))
+    stopped = _sent(small, iter([_rows(1, 22, 333)]))
+    assert stopped["fault"] == "TooLarge"
+    assert "key 'k' has 4 bytes" in stopped["problem"]
+    assert _seen(order) == []
+    aside = f"{order.to.topic}.quarantine"
+    create_topic(order.config["bootstrap.servers"], aside, 1)
+    kept = _sent(replace(small, to=replace(small.to, aside=aside)), iter([_rows(1, 22, 333)]))
+    assert (kept["rows"], kept["aside"], kept["sent"]) == (3, 1, True)
+    assert _seen(order) == [1, 22]
+    (large,) = read_committed(order.config["bootstrap.servers"], aside)
+    assert large.value == "333"

@@ -1,0 +1,89 @@
+"""A stream from one topic into another, as a process that can be halted anywhere, and killed.
+
+    python -m tests.faults.sender pipeline.yaml --json --target out --halt before:commit
+
+The spec names the source. What is told is a JSON event a line. With --halt it stops at that point,
+of the driver or of a task, makes a file of that name, and waits to be killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from pyspark.sql import functions as F
+
+from oncelake import events, outbound, pipeline
+from oncelake.errors import exit_code_of
+from oncelake.kafka_sink.send import SlotStep
+from oncelake.kafka_sink.sink import Step
+from oncelake.session import open_session
+from oncelake.spec import read_spec
+
+
+@dataclass(frozen=True)
+class Halt:
+    """Stops where it is told to, once: in the driver, or in one of the tasks that come there."""
+
+    point: str
+    said: str
+
+    def __call__(self, when: str, step: Step | SlotStep) -> None:
+        if f"{when}:{step.value}" != self.point:
+            return
+        try:
+            os.close(os.open(self.said, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        Event().wait()
+
+
+def main() -> int:
+    words = argparse.ArgumentParser()
+    words.add_argument("spec", type=Path)
+    words.add_argument("--json", action="store_true")
+    words.add_argument("--target", required=True)
+    words.add_argument("--halt", default="")
+    words.add_argument("--most", default="1000")
+    words.add_argument("--once", action="store_true")
+    words.add_argument("--moved", action="store_true", help="by a shuffle, in between")
+    args = words.parse_args()
+    spec = read_spec(args.spec, {}).spec
+    spark = open_session(spec)
+    options = {
+        "kafka.bootstrap.servers": spec.source.bootstrap,
+        "subscribe": spec.source.topic,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": args.most,
+    }
+    rows = (
+        spark.readStream.format("kafka")
+        .options(**options)
+        .load()
+        .select(
+            "key",
+            "value",
+            F.col("partition").alias("kafka_partition"),
+            F.col("offset").alias("kafka_offset"),
+        )
+    )
+    if args.moved:
+        rows = rows.repartition(3, "key")
+
+    def tell(event: events.Event) -> None:
+        print(event.to_json(), flush=True)
+
+    halt = Halt(args.halt, str(args.spec.parent / args.halt))
+    running = pipeline.Running(spec.checkpoint, once=args.once, tell=tell)
+    sending = outbound.Sending(args.target, spec.source.bootstrap)
+    outbound.write(rows, sending, running, outbound.Steps(halt, halt)).wait()
+    tell(events.stopped("all that was there is sent"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code_of(main))

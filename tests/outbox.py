@@ -1,0 +1,140 @@
+"""Topics to send to and from, and a reader that shares nothing with the sink."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+
+from oncelake.demo.run import PipelineRun
+from oncelake.demo.tally import Event
+from oncelake.local.kafka import LocalKafka, create_topic
+
+SPEC = """\
+pipeline: sender
+source: {{bootstrap: "{bootstrap}", topic: {source}}}
+decode: {{format: avro, schema: article.avsc}}
+table: {{name: unused.news.articles}}
+checkpoint: checkpoint
+catalog: {{type: jdbc, uri: 'jdbc:sqlite:catalog.db', warehouse: warehouse}}
+spark:
+  master: local[2]
+  settings: {{spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1}}
+"""
+ANSWER_SECONDS = 30.0
+_numbers = itertools.count(1)
+
+
+class Seen(NamedTuple):
+    """A message as a reader of committed records gets it."""
+
+    partition: int
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """One test's topics: numbered messages come in, and are to come out once each."""
+
+    bootstrap: str
+    source: str
+    target: str
+    folder: Path
+
+    @classmethod
+    def make(cls, kafka: LocalKafka, folder: Path, partitions: int = 3) -> Self:
+        number = next(_numbers)
+        box = cls(kafka.bootstrap, f"in.{number}", f"out.{number}", folder)
+        create_topic(box.bootstrap, box.source, partitions)
+        create_topic(box.bootstrap, box.target, partitions)
+        return box
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    def run(self, *words: str) -> PipelineRun:
+        """The stream as a process of its own (see tests.faults.sender)."""
+        spec = self.folder / "pipeline.yaml"
+        spec.write_text(SPEC.format(bootstrap=self.bootstrap, source=self.source))
+        schema = resources.files("oncelake.samples").joinpath("article.avsc").read_text()
+        (self.folder / "article.avsc").write_text(schema)
+        given = ("--target", self.target, *words)
+        return PipelineRun(
+            spec, self.folder / "run.log", program=("tests.faults.sender",), words=given
+        )
+
+    def run_to_the_end(self, *words: str) -> list[Event]:
+        with self.run("--once", *words) as run:
+            told = list(run.events())
+            assert run.ended() == 0, run.failed("failed")
+        return told
+
+    def produce(self, numbers: Iterable[int], keys: int = 10) -> None:
+        """Each number as the value of a message; of one key they ascend."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        for number in numbers:
+            producer.produce(self.source, key=f"k{number % keys}", value=str(number))
+            producer.poll(0)
+        assert producer.flush(ANSWER_SECONDS) == 0
+
+    def stream(self, spark: SparkSession, most: int | None = None) -> DataFrame:
+        options = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.source,
+                   "startingOffsets": "earliest"}  # fmt: skip
+        if most is not None:
+            options["maxOffsetsPerTrigger"] = str(most)
+        return spark.readStream.format("kafka").options(**options).load()
+
+    def seen(self) -> list[Seen]:
+        return read_committed(self.bootstrap, self.target)
+
+    def assert_once(self, numbers: Iterable[int]) -> None:
+        """Every number once, and those of one key in their order."""
+        seen = self.seen()
+        values = [int(message.value) for message in seen]
+        assert sorted(values) == sorted(numbers)
+        by_key: dict[str, list[int]] = {}
+        for message in seen:
+            by_key.setdefault(message.key, []).append(int(message.value))
+        assert all(each == sorted(each) for each in by_key.values()), "reordered"
+        homes = {(message.key, message.partition) for message in seen}
+        assert len(homes) == len(by_key), "a key in two partitions"
+
+
+def read_committed(bootstrap: str, topic: str) -> list[Seen]:
+    """All that a reader of committed records sees, partition by partition in order."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "outbox",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
+        }
+    )
+    seen: list[Seen] = []
+    try:
+        partitions = consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        unread = set(partitions)
+        while unread:
+            message = consumer.poll(ANSWER_SECONDS)
+            assert message is not None, f"partitions {unread} of {topic} gave nothing"
+            error, key, value = message.error(), message.key(), message.value()
+            if error is None:
+                key_text = key.decode() if key is not None else ""
+                seen.append(Seen(message.partition() or 0, key_text, (value or b"").decode()))
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, str(error)
+                unread.discard(message.partition())
+    finally:
+        consumer.close()
+    return seen
