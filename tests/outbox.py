@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +28,7 @@ spark:
   settings: {{spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1}}
 """
 ANSWER_SECONDS = 30.0
+PARTITIONS, KEYS = 3, 10
 _numbers = itertools.count(1)
 
 
@@ -37,6 +38,7 @@ class Seen(NamedTuple):
     partition: int
     key: str
     value: str
+    headers: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Outbox:
     folder: Path
 
     @classmethod
-    def make(cls, kafka: LocalKafka, folder: Path, partitions: int = 3) -> Self:
+    def make(cls, kafka: LocalKafka, folder: Path, partitions: int = PARTITIONS) -> Self:
         number = next(_numbers)
         box = cls(kafka.bootstrap, f"in.{number}", f"out.{number}", folder)
         create_topic(box.bootstrap, box.source, partitions)
@@ -77,7 +79,7 @@ class Outbox:
             assert run.ended() == 0, run.failed("failed")
         return told
 
-    def produce(self, numbers: Iterable[int], keys: int = 10) -> None:
+    def produce(self, numbers: Iterable[int], keys: int = KEYS) -> None:
         """Each number as the value of a message; of one key they ascend."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
         for number in numbers:
@@ -131,7 +133,8 @@ def read_committed(bootstrap: str, topic: str) -> list[Seen]:
             error, key, value = message.error(), message.key(), message.value()
             if error is None:
                 key_text = key.decode() if key is not None else ""
-                seen.append(Seen(message.partition() or 0, key_text, (value or b"").decode()))
+                text, headers = (value or b"").decode(), tuple(message.headers() or ())
+                seen.append(Seen(message.partition() or 0, key_text, text, headers))
             else:
                 assert error.code() == KafkaError._PARTITION_EOF, str(error)
                 unread.discard(message.partition())

@@ -141,9 +141,7 @@ def place(standing: Standing, offered: Batch) -> Verdict:
     sent, due = last.batch.ranges, offered.ranges
     if sent is not None and due is not None:
         return _place_offsets(sent, due, standing.complete)
-    follows = (offered.query, offered.number, offered.begins) == (
-        last.batch.query, last.batch.number + 1, last.batch.ends,
-    )  # fmt: skip
+    follows = (offered.query, offered.number) == (last.batch.query, last.batch.number + 1)
     if follows and standing.complete:
         return Verdict.NEXT
     raise CheckpointUnusable(

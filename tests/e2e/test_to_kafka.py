@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -11,10 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import oncelake
-from oncelake.errors import TerminalError
-from oncelake.local.kafka import LocalKafka
+from oncelake import outbound, pipeline
+from oncelake.errors import CheckpointUnusable, TerminalError, Unaccounted
+from oncelake.kafka_sink import progress
+from oncelake.kafka_sink.plan import Dealt, Plan
+from oncelake.kafka_sink.send import SlotStep
+from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.query import RunningQuery
-from tests.outbox import Outbox
+from tests.outbox import KEYS, PARTITIONS, Outbox, read_committed
 
 
 @pytest.fixture
@@ -33,6 +38,23 @@ def _sent(box: Outbox, stream: DataFrame, **how: Any) -> RunningQuery:
     )
     query.wait()
     return query
+
+
+def _last_plan(box: Outbox) -> Plan:
+    topic = f"{box.target}.oncelake.{box.target}"
+    text = progress.last({"bootstrap.servers": box.bootstrap}, topic, progress.PLANS)
+    assert text is not None
+    return Plan.from_text(text)
+
+
+def _by_sparks_own_sink(box: Outbox, spark: SparkSession) -> dict[str, int]:
+    """Into which partition each key goes by Java's producer, in a topic of as many."""
+    other = f"{box.target}.java"
+    create_topic(box.bootstrap, other, PARTITIONS)
+    keys = spark.range(KEYS).selectExpr("concat('k', id) AS key", "'' AS value")
+    options = {"kafka.bootstrap.servers": box.bootstrap, "topic": other}
+    keys.write.format("kafka").options(**options).save()
+    return {message.key: message.partition for message in read_committed(box.bootstrap, other)}
 
 
 def _plain(stream: DataFrame) -> DataFrame:
@@ -55,6 +77,9 @@ def test_every_row_is_sent_once_and_in_order(box: Outbox, spark: SparkSession) -
     box.produce(range(600, 700))
     _sent(box, _plain(box.stream(spark)))
     box.assert_once(range(700))
+    assert _last_plan(box).dealt is Dealt.BY_SOURCE
+    theirs = _by_sparks_own_sink(box, spark)
+    assert {m.key: m.partition for m in box.seen()} == theirs, "not where Java's clients send them"
 
 
 @pytest.mark.faults
@@ -87,3 +112,87 @@ def test_rows_that_a_shuffle_has_moved_are_sent_once_too(box: Outbox, spark: Spa
     _sent(box, moved)
     seen = box.seen()
     assert sorted(int(message.value) for message in seen) == list(range(300))
+    assert _last_plan(box).dealt is Dealt.BY_KEY
+
+
+@pytest.mark.faults
+def test_headers_topic_and_partition_are_as_in_sparks_own_sink(
+    box: Outbox, spark: SparkSession
+) -> None:
+    box.produce(range(30))
+    other = f"{box.target}.other"
+    create_topic(box.bootstrap, other, PARTITIONS)
+    number = F.col("value").cast("string").cast("int")
+    rows = box.stream(spark).select(
+        "value",
+        F.when(number % 2 == 0, F.lit(other)).alias("topic"),
+        F.lit(1).alias("partition"),
+        F.expr("array(struct('h' AS key, value AS value))").alias("headers"),
+    )
+    _sent(box, rows)
+    even, odd = read_committed(box.bootstrap, other), box.seen()
+    assert sorted(int(m.value) for m in even) == list(range(0, 30, 2))
+    assert sorted(int(m.value) for m in odd) == list(range(1, 30, 2))
+    for message in (*even, *odd):
+        assert message.partition == 1
+        assert message.headers == (("h", message.value.encode()),)
+
+
+@pytest.mark.faults
+def test_files_are_sent_once_each(box: Outbox, spark: SparkSession) -> None:
+    """A batch of files is known by their names; rows of any columns are sent as JSON."""
+    folder = box.folder / "files"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.json").write_text(f'{{"id": {number}, "word": "w{number}"}}\n')
+    stream = spark.readStream.schema("id long, word string").option("maxFilesPerTrigger", 2)
+    _sent(box, stream.json(str(folder)), key="id")
+    (folder / "3.json").write_text('{"id": 3, "word": "w3"}\n')
+    _sent(box, stream.json(str(folder)), key="id")
+    found = {(m.key, m.value) for m in box.seen()}
+    assert found == {(str(n), f'{{"id":{n},"word":"w{n}"}}') for n in range(4)}
+    assert len(box.seen()) == 4
+    shutil.rmtree(box.checkpoint)
+    with pytest.raises(CheckpointUnusable, match="cannot be told"):
+        _sent(box, stream.json(str(folder)), key="id")
+    assert len(box.seen()) == 4
+
+
+@pytest.mark.faults
+def test_a_query_that_gives_other_rows_for_the_same_offsets_is_stopped(
+    box: Outbox, spark: SparkSession
+) -> None:
+    """After a crash between two slots: what one has sent is compared, not sent again."""
+    box.produce(range(60))
+
+    config, topic = {"bootstrap.servers": box.bootstrap}, f"{box.target}.oncelake.{box.target}"
+    chosen, failed = box.folder / "chosen", box.folder / "failed"
+
+    def receipts() -> int:
+        partitions = [progress.partition_of(slot) for slot in range(PARTITIONS)]
+        return sum(progress.last(config, topic, each) is not None for each in partitions)
+
+    def fail_in_one(when: str, step: SlotStep) -> None:
+        """In the slot that comes there first, once the others have sent their part; and then in
+        that again and again, whichever task it has."""
+        if (when, step) != ("before", SlotStep.COMMIT):
+            return
+        if not failed.exists():
+            try:
+                chosen.touch(exist_ok=False)
+            except FileExistsError:
+                return
+            while receipts() < PARTITIONS - 1:
+                Event().wait(0.05)
+            failed.touch()
+        raise RuntimeError("lost")
+
+    sending = outbound.Sending(box.target, box.bootstrap)
+    running = pipeline.Running(str(box.checkpoint), once=True)
+    steps = outbound.Steps(slot=fail_in_one)
+    with pytest.raises(TerminalError, match="failed 4 times"):
+        outbound.write(_plain(box.stream(spark)), sending, running, steps).wait()
+    assert 0 < len(box.seen()) < 60
+    other = _plain(box.stream(spark)).withColumn("value", F.concat("value", F.lit("0")))
+    with pytest.raises(Unaccounted, match="not deterministic"):
+        outbound.write(other, sending, running).wait()

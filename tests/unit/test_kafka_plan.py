@@ -75,7 +75,7 @@ def test_of_another_source_only_the_very_next_batch_follows() -> None:
     assert place(complete, _opaque(8, "b", "c")) is Verdict.NEXT
     assert place(complete, _opaque(7, "a", "b")) is Verdict.SKIP
     assert place(Standing(plan, BEGUN.receipts), _opaque(7, "a", "b")) is Verdict.AGAIN
-    for other in (_opaque(9, "b", "c"), _opaque(8, "x", "c"), _opaque(8, "b", "c", "other")):
+    for other in (_opaque(9, "b", "c"), _opaque(6, "x", "a"), _opaque(8, "b", "c", "other")):
         with pytest.raises(CheckpointUnusable, match="cannot be told"):
             place(complete, other)
     with pytest.raises(CheckpointUnusable):
