@@ -63,7 +63,7 @@ def expected(bootstrap: str, topic: str, schema: dict[str, Any]) -> Contents:
     """Every record of the topic, exactly once: decoded, or whole where it cannot be."""
     parsed = fastavro.parse_schema(schema)
     good, bad = Counter[Article](), Counter[BadRecord]()
-    for message in _records(bootstrap, topic):
+    for message in records(bootstrap, topic):
         partition, offset = int(message.partition() or 0), int(message.offset() or 0)
         record = _decoded(message.value(), parsed)
         if record is None:
@@ -149,8 +149,9 @@ def _decoded(value: bytes | None, schema: Any) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _records(bootstrap: str, topic: str) -> Iterator[Message]:
-    """The whole topic as it stands."""
+def records(bootstrap: str, topic: str) -> Iterator[Message]:
+    """The whole topic as it stands, as a reader of committed records sees it; of each partition in
+    order."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -9,12 +9,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 from oncelake.demo.run import PipelineRun
 from oncelake.demo.tally import Event
 from oncelake.local.kafka import LocalKafka, create_topic
+from tests.oracle import records
 
 SPEC = """\
 pipeline: sender
@@ -111,33 +112,13 @@ class Outbox:
 
 
 def read_committed(bootstrap: str, topic: str) -> list[Seen]:
-    """All that a reader of committed records sees, partition by partition in order."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "outbox",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 10,
-        }
-    )
-    seen: list[Seen] = []
-    try:
-        partitions = consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
-        unread = set(partitions)
-        while unread:
-            message = consumer.poll(ANSWER_SECONDS)
-            assert message is not None, f"partitions {unread} of {topic} gave nothing"
-            error, key, value = message.error(), message.key(), message.value()
-            if error is None:
-                key_text = key.decode() if key is not None else ""
-                text, headers = (value or b"").decode(), tuple(message.headers() or ())
-                seen.append(Seen(message.partition() or 0, key_text, text, headers))
-            else:
-                assert error.code() == KafkaError._PARTITION_EOF, str(error)
-                unread.discard(message.partition())
-    finally:
-        consumer.close()
-    return seen
+    """All that a reader of committed records sees."""
+    return [
+        Seen(
+            message.partition() or 0,
+            (message.key() or b"").decode(),
+            (message.value() or b"").decode(),
+            tuple(message.headers() or ()),
+        )
+        for message in records(bootstrap, topic)
+    ]
