@@ -122,6 +122,8 @@ class Committer:
 
         def change(view: ledger.View, attempt: str) -> tuple[Stamp, Progress]:
             refuse_same_topic_twice(self._main, self._pipeline, origin)
+            come = 0 if view.progress is None else view.progress.sequence
+            self._sides.require_not_ahead(come, self._pipeline)
             return ledger.claim(view, self._pipeline, origin, starts, attempt)
 
         return self.amend(change)

@@ -1,7 +1,9 @@
 """Side tables follow main: publish there what main has decided, once.
 
 A side table remembers how far it has followed in a property set in the same commit. Sequences
-only grow, so neither a second try nor a driver that woke up late can publish twice.
+only grow, so neither a second try nor a driver that woke up late can publish twice. One that has
+followed further than main has come belongs to another main table, of which there may be nothing
+left: what is decided now would be taken for published there, and lost. That is refused.
 """
 
 from __future__ import annotations
@@ -36,6 +38,12 @@ class Followers:
         self._main = main
         self._sides = sides
         self._followed = 0
+
+    def require_not_ahead(self, sequence: int, pipeline: str) -> None:
+        """Refuse a side table that follows another main table than this, which is at `sequence`."""
+        for side in self._sides.values():
+            side.refresh()
+            _require_not_ahead(side, sequence, pipeline)
 
     def pending(self, staged: Mapping[str, Staged], marks: tuple[Mark, ...],
                 stamp: Stamp) -> Iterator[Pending]:  # fmt: skip
@@ -76,6 +84,7 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
         Event().wait(pause)
         try:
             side.refresh()
+            _require_not_ahead(side, progress.sequence, progress.pipeline)
             if _followed(side.properties(), key) >= pending.sequence:
                 return None
             return side.publish(_publication(side, progress, pending, key))
@@ -87,6 +96,18 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
         f"{pending.sequence}). They are kept in main's progress and will be published by the "
         f"next run. Last answer: {error}"
     ) from error
+
+
+def _require_not_ahead(side: LakeTable, sequence: int, pipeline: str) -> None:
+    followed = _followed(side.properties(), FOLLOWED_PREFIX + pipeline)
+    if followed > sequence:
+        raise TableUnfit(
+            f"{side.name} has followed pipeline {pipeline} to sequence {followed}, and the main "
+            f"table stands at {sequence}: it is of a main table that was dropped, or is an older "
+            "copy now. Nothing was written. Restore both as they were at one time; or set this one "
+            f"aside, with its rows, type: oncelake sql PIPELINE.yaml 'ALTER TABLE {side.name} "
+            f"RENAME TO {side.name.split('.', 1)[-1]}_former', and run again"
+        )
 
 
 def _publication(side: LakeTable, progress: Progress, pending: Pending, key: str) -> Publication:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -71,25 +72,36 @@ def _show_decided(decided: Decided, console: Console) -> None:
 
 
 def _show(found: Recovery, console: Console) -> None:
-    if found.progress is None and found.fault is None:
+    if found.progress is None and found.fault is None and not found.sides:
         console.print(f"{found.table}: no run has claimed it yet, so there is nothing to recover")
         return
-    table = Table(title=f"{found.table} and its checkpoint")
-    for column in ("topic", "partition", "the table ends at", "Spark would go on at"):
-        table.add_column(column, justify="right")
-    for tp, ends, begins in found.partitions:
-        table.add_row(
-            tp.topic, str(tp.partition), str(ends), "–" if begins is None else str(begins)
-        )
-    console.print(table)
-    console.print(escape(_sentence(found)), soft_wrap=True)
+    if found.progress is not None:
+        table = Table(title=f"{found.table} and its checkpoint")
+        for column in ("topic", "partition", "the table ends at", "Spark would go on at"):
+            table.add_column(column, justify="right")
+        for tp, ends, begins in found.partitions:
+            table.add_row(
+                tp.topic, str(tp.partition), str(ends), "–" if begins is None else str(begins)
+            )
+        console.print(table)
+    for sentence in _sentences(found):
+        console.print(escape(sentence), soft_wrap=True)
 
 
-def _sentence(found: Recovery) -> str:
+def _sentences(found: Recovery) -> Iterator[str]:
+    done = found.aside is not None
+    for name, aside in found.sides.items():
+        be = "is" if done else "would be"
+        yield f"{name} holds rows of the table that is gone: it {be} renamed to {aside}"
     if found.fault is None:
         there = "can be used" if found.resumes else "holds nothing yet"
-        return f"the checkpoint {found.checkpoint} {there}: nothing to do"
+        yield f"the checkpoint {found.checkpoint} {there}: nothing to do"
+        return
+    begins = "begins where the table ends"
+    if found.progress is None:
+        begins = "fills a new table from the topic's beginning, or what Kafka still holds of it"
     what = f"the checkpoint {found.checkpoint} cannot be used: {found.fault}. "
-    if found.aside is None:
-        return f"{what}It would be set aside; the next run would begin where the table ends"
-    return f"{what}It is set aside as {found.aside}; the next run begins where the table ends"
+    if done:
+        yield f"{what}It is set aside as {found.aside}; the next run {begins}"
+    else:
+        yield f"{what}It would be set aside; the next run then {begins}"

@@ -5,7 +5,7 @@ Nothing outside this package touches py4j, but for the audit, which shares no co
 
 from oncelake.lake import upkeep
 from oncelake.lake.batches import observed, parts, planned
-from oncelake.lake.create import add_column, columns_of, create_table, table_exists
+from oncelake.lake.create import add_column, columns_of, create_table, rename_table, table_exists
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
 from oncelake.lake.java import JAVA_ERRORS, in_short, require_iceberg, without_stack
@@ -36,6 +36,7 @@ __all__ = [
     "open_to_replay",
     "parts",
     "planned",
+    "rename_table",
     "require_iceberg",
     "table_exists",
     "upkeep",

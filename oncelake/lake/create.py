@@ -44,6 +44,15 @@ def add_column(spark: SparkSession, name: str, column: str, kind: str) -> None:
         _run(spark, f"ALTER TABLE {name} ADD COLUMN {column} {kind}", name)
 
 
+def rename_table(spark: SparkSession, name: str, to: str) -> None:
+    """Within its catalog, all its rows with it."""
+    try:
+        # The new name is told without the catalog, which would be taken for a namespace.
+        spark.sql(f"ALTER TABLE {name} RENAME TO {to.split('.', 1)[1]}")
+    except JAVA_ERRORS as error:
+        raise translated(error, name) from error
+
+
 def _run(spark: SparkSession, statement: str, name: str) -> None:
     """Twice, since another run may make the same at this instant: catalogs look, and make then."""
     try:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from oncelake import ledger, source
 from oncelake.checkpoint import Checkpoint, Offsets
-from oncelake.lake import Folder, LakeTable, table_exists
-from oncelake.model import Progress, TopicPartition
+from oncelake.lake import Folder, LakeTable, rename_table, table_exists
+from oncelake.model import FOLLOWED_PREFIX, Progress, TopicPartition
 from oncelake.spec import PipelineSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """`aside`: what the checkpoint was renamed to, where it was."""
+    """`aside`: what the checkpoint was renamed to, where it was. `sides`: to what side tables whose
+    main table is gone were renamed, or of a dry run would be."""
 
     table: str
     checkpoint: str
@@ -25,6 +27,7 @@ class Recovery:
     resumes: Offsets
     fault: str | None = None
     aside: str | None = None
+    sides: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def partitions(self) -> list[tuple[TopicPartition, int, int | None]]:
@@ -40,6 +43,7 @@ class Recovery:
             "usable": self.fault is None,
             "fault": self.fault,
             "aside": self.aside,
+            "sides": dict(self.sides),
             "partitions": [
                 {"topic": tp.topic, "partition": tp.partition, "table": table, "checkpoint": begins}
                 for tp, table, begins in self.partitions
@@ -62,5 +66,22 @@ def recover(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> Recovery:
         fault = f"its table {spec.table.name} does not exist" if found.resumes else None
     else:
         fault = found.fault(progress, held)
+    # First, since without its checkpoint nothing tells any more that the table is gone.
+    sides = {} if there else _set_sides_aside(spark, spec, dry_run)
     aside = logs.set_aside() if fault and not dry_run else None
-    return Recovery(spec.table.name, spec.checkpoint, progress, found.resumes, fault, aside)
+    return Recovery(spec.table.name, spec.checkpoint, progress, found.resumes, fault, aside, sides)
+
+
+def _set_sides_aside(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> dict[str, str]:
+    """What a table that is gone has put aside would follow the new one no further."""
+    now = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    there = [name for name in spec.sides.values() if table_exists(spark, name)]
+    following = [name for name in there if _follows(LakeTable(spark, name), spec.name)]
+    for name in () if dry_run else following:
+        rename_table(spark, name, f"{name}_aside_{now}")
+    return {name: f"{name}_aside_{now}" for name in following}
+
+
+def _follows(side: LakeTable, pipeline: str) -> bool:
+    side.refresh()
+    return FOLLOWED_PREFIX + pipeline in side.properties()

@@ -4,6 +4,8 @@ nothing is half there, and once that is mended it goes on."""
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from oncelake.errors import OncelakeError, TableMissing, TerminalError
+from oncelake.errors import OncelakeError, TableMissing, TableUnfit, TerminalError
 from oncelake.local.kafka import LocalKafka
 from oncelake.ops.recover import recover
 from oncelake.query import RETRY_SECONDS
@@ -67,10 +69,37 @@ def test_a_table_that_is_dropped_is_filled_anew_once_a_person_says_so(
     assert isinstance(error, TableMissing)
     with pytest.raises(TableMissing, match="oncelake recover"):
         site.run_here(spark)
-    spark.sql(f"DROP TABLE {site.quarantine}")
     spec = read_spec(site.spec, {}).spec
-    assert recover(spark, spec, dry_run=True).aside is None
-    assert recover(spark, spec, dry_run=False).aside is not None
+    kept = spark.table(site.quarantine).count()
+    assert kept
+    dry = recover(spark, spec, dry_run=True)
+    assert dry.aside is None
+    assert list(dry.sides) == [site.quarantine]
+    assert spark.table(site.quarantine).count() == kept
+    done = recover(spark, spec, dry_run=False)
+    assert done.aside is not None
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+    assert spark.table(done.sides[site.quarantine]).count() == kept
+    site.produce(600, seed=9)
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+def test_a_side_table_of_a_main_table_that_is_gone_is_refused(
+    site: Site, spark: SparkSession
+) -> None:
+    """With the checkpoint gone too nothing else tells: what it has followed would be taken for
+    what the new table decides, and rows for it would be lost."""
+    stopped(site, spark, "DROP TABLE {table}")
+    shutil.rmtree(site.checkpoint)
+    before = spark.table(site.quarantine).count()
+    with pytest.raises(TableUnfit, match="of a main table that was dropped") as refused:
+        site.run_here(spark)
+    assert spark.table(site.quarantine).count() == before
+    assert spark.table(site.table).count() == 0
+    (typed,) = re.findall("'(ALTER TABLE .*)'", str(refused.value))
+    spark.sql(typed)
     site.run_here(spark)
     site.assert_exactly_once(spark)
 

@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from oncelake.commit import Step
-from tests.unit.protocol_world import PARTITIONS, Move, World, check, heal
+from oncelake.errors import TableUnfit
+from tests.unit.protocol_world import PARTITIONS, Driver, Move, World, check, heal
 
 POINTS = [(when, step) for step in Step for when in ("before", "after")]
 FAULTS = (
@@ -129,3 +130,29 @@ def test_a_zombie_is_fenced_when_it_would_only_skip() -> None:
     zombie.play(Move(0, "write", (5, 5, 5)))
     assert world.ends == ["Fenced"]
     check(world)
+
+
+@pytest.mark.parametrize("sequence", [1, 40])
+def test_a_side_table_that_followed_another_main_table_is_refused(sequence: int) -> None:
+    """Else what main decides would be taken for published there, and be lost."""
+    former, world = World(), World()
+    former.drivers[0].play(Move(0, "start"))
+    for _ in range(sequence):
+        former.drivers[0].play(Move(0, "write", (5, 5, 5)))
+    assert world.drivers[0].committer is None
+    world.sides["late"].shared = former.sides["late"].shared
+    fresh = Driver(world, 0)
+    with pytest.raises(TableUnfit, match="late has followed pipeline p to sequence"):
+        fresh.start()
+    assert world.progress() is None
+    assert not world.main.shared.current.history
+
+
+def test_a_side_table_that_runs_ahead_in_between_stops_the_batch_loudly() -> None:
+    world = World()
+    driver = world.drivers[0]
+    driver.play(Move(0, "start"))
+    ahead = {"oncelake.followed.p": '{"attempt": "x", "sequence": 99}'}
+    world.sides["late"].shared.current.properties.update(ahead)
+    with pytest.raises(TableUnfit, match="to sequence 99"):
+        driver.play(Move(0, "write", (5, 5, 5)))
