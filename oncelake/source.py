@@ -185,5 +185,11 @@ def _translated(error: Exception, topic: str, bootstrap: str) -> Exception:
         f"Kafka at {bootstrap} did not answer for topic {topic}: "
         f"{str(error) or f'nothing within {ANSWER_SECONDS:.0f} s'}. Check source.bootstrap "
         "(KAFKA_BOOTSTRAP_SERVERS), source.options (security.protocol, sasl.*) and that the "
-        "broker runs; for a local one type: oncelake local up"
+        f"broker runs; for a local one type: oncelake local up{_port_option(bootstrap)}"
     )
+
+
+def _port_option(bootstrap: str) -> str:
+    """The port that is expected of a local broker, which takes any free one else."""
+    port = bootstrap.rpartition(":")[2]
+    return f" --port {port}" if port.isdigit() else ""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from oncelake.errors import EXIT_CODES, exit_code_of
+from oncelake.errors import EXIT_CODES, OncelakeError, exit_code_of
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -49,4 +49,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     # argparse takes an optional word for missing once an option stands where it might: last, then.
     args = parser().parse_args(sorted(words, key=lambda word: word == "--json"))
-    return exit_code_of(lambda: args.handler(args))
+    return exit_code_of(lambda: _handled(args))
+
+
+def _handled(args: argparse.Namespace) -> int:
+    from oncelake.cli.given import name_spec
+
+    try:
+        return int(args.handler(args))
+    except OncelakeError as error:
+        name_spec(error, args)
+        raise

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oncelake.errors import OncelakeError
 from oncelake.spec import PipelineSpec, read_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+PLACEHOLDER = "PIPELINE.yaml"
+"""The spec in errors of modules that do not know its file."""
 
 
 def add(verb: argparse.ArgumentParser, answer: str = "one JSON document on stdout") -> None:
@@ -44,3 +49,10 @@ def session(spec: PipelineSpec) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+def name_spec(error: OncelakeError, args: argparse.Namespace) -> None:
+    """What is to be typed next can be pasted: with the spec's own name in it."""
+    spec = getattr(args, "spec", None) or getattr(args, "file", None)
+    if spec is not None:
+        error.args = (str(error).replace(PLACEHOLDER, shlex.quote(str(spec))),)

@@ -27,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _run(args, tell)
     except OncelakeError as error:
+        given.name_spec(error, args)
         if args.json:
             tell(events.failed(type(error).__name__, str(error), error.exit_code))
         raise

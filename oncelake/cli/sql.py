@@ -20,6 +20,7 @@ from oncelake.errors import TerminalError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+QUOTES = "'\"`"
 SHOWN = 100
 """How many rows are printed for a person; for a program all are."""
 
@@ -44,15 +45,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def statements(lines: Iterable[str]) -> Iterator[str]:
-    """What stands before each ';' at a line's end; the last needs none."""
-    held: list[str] = []
+    """What stands before each ';' that is not within quotes; the last needs none."""
+    held, quote = "", ""
     for line in lines:
-        held.append(line)
-        if line.rstrip().endswith(";"):
-            yield "\n".join(held).rstrip().rstrip(";")
-            held = []
-    if "".join(held).strip():
-        yield "\n".join(held)
+        for letter in f"{line}\n":
+            if letter == ";" and not quote:
+                if held.strip():
+                    yield held.strip()
+                held = ""
+                continue
+            if quote:
+                quote = "" if letter == quote else quote
+            elif letter in QUOTES:
+                quote = letter
+            held += letter
+    if held.strip():
+        yield held.strip()
 
 
 def _lines(source: TextIO) -> Iterator[str]:

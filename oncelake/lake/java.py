@@ -20,6 +20,8 @@ JavaObject: TypeAlias = Any
 JAVA_ERRORS = (Py4JError, PySparkException)
 
 _STACK = re.compile(r"\s+(at [\w.$/]+\(|\.\.\. \d+ more)")
+_PYTHON_WORKER = "An exception was thrown from the Python worker"
+_FRAME = re.compile(r'File "(?:.*/)?([^"]+)", (line \d+), (in \S+)')
 ICEBERG = "org.apache.iceberg."
 NEEDED_CLASSES = (
     "spark.Spark3Util",
@@ -57,19 +59,36 @@ def java_class(spark: SparkSession, name: str) -> JavaObject:
 
 
 def in_short(error: BaseException) -> str:
-    """The Java exception's own words, without its stack."""
+    """The Java exception's own words, without its stack; of one in a user's Python function what
+    was raised there, and where."""
     java = getattr(error, "java_exception", None)
-    return str(error if java is None else java.toString()).splitlines()[0]
+    text = str(error if java is None else java.toString()).strip()
+    return _raised_in_python(text) or (text.splitlines() or [type(error).__name__])[0]
 
 
 def without_stack(error: BaseException) -> str:
-    """All that an error says, in Java's words and in Python's, but the lines of Java's stack."""
+    """All that an error says, in Java's words and in Python's, but the lines of the stack."""
+    if raised := _raised_in_python(str(error).strip()):
+        return raised
     lines = str(error).splitlines()
     return "\n".join(line for line in lines if not _STACK.match(line)).strip()
 
 
+def _raised_in_python(text: str) -> str | None:
+    """`ValueError: bad id (cleaning.py, line 12, in strict)`, of an error in a Python worker."""
+    if _PYTHON_WORKER not in text:
+        return None
+    raised = text.splitlines()[-1]
+    frames = _FRAME.findall(text)
+    return f"{raised} ({', '.join(frames[-1])})" if frames else raised
+
+
 def missing(table: str) -> TableMissing:
-    return TableMissing(f"table {table} does not exist; oncelake run PIPELINE.yaml makes it")
+    return TableMissing(
+        f"table {table} does not exist. Where it was dropped or renamed, rename it back, or type: "
+        "oncelake recover PIPELINE.yaml, and run again, which fills a new one. The first oncelake "
+        "run PIPELINE.yaml makes it"
+    )
 
 
 def translated(error: Exception, table: str) -> OncelakeError:

@@ -54,7 +54,7 @@ def trial(spark: SparkSession, spec: PipelineSpec, ranges: Ranges) -> Trial:
             return in_short(error)
         return None
 
-    if why := fails(ranges):
+    if (why := fails(ranges)) is not None:
         smallest = narrowed(lambda part: fails(part) is not None, ranges)
         return Trial(ranges, fails=smallest, why=fails(smallest) or why)
     read = source.read_ranges(spark, spec.source, spec.limits, ranges).count()

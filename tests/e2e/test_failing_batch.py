@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from oncelake.cli.offsets import in_words, parse
 from oncelake.commit import Step
@@ -75,3 +76,36 @@ def test_what_passes_at_a_later_try_is_no_error(
     told = site.run_here(spark, on_step=lost_executor)
     assert retries(told) == [1, 2, 3]
     site.assert_exactly_once(spark)
+
+
+def strict(rows: DataFrame) -> DataFrame:
+    """A transform with a Python function that cannot take one of the articles."""
+
+    # Without types: Spark would take them for those of columns of Arrow.
+    def checked(micros):  # type: ignore[no-untyped-def]
+        if micros == articles.BASE_MICROS:
+            raise ValueError("the first one")
+        return micros
+
+    return rows.withColumn("x", F.udf(checked, "long")(F.expr("unix_micros(published_at)")))
+
+
+@pytest.mark.faults
+def test_the_record_that_a_python_function_fails_by_is_found(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    site = Site.make(kafka, tmp_path, more=f"transform: {__name__}:strict\n")
+    site.produce(100)
+    told: list[Event] = []
+    with pytest.raises(
+        TerminalError, match=r"ValueError: the first one \(\S+, line \d+, in chec"
+    ) as e:
+        site.run_here(spark, tell=told.append)
+    assert "Traceback" not in str(e.value)
+    assert all("ValueError" in event.facts["why"] for event in told if event.name == "retrying")
+    offsets = re.search(r"--offsets '(.*?)'", str(e.value))
+    assert offsets is not None
+    found = trial(spark, read_spec(site.spec, {}).spec, parse(offsets[1]))
+    assert found.fails is not None
+    assert offsets_in(found.fails) == 1
+    assert "ValueError: the first one" in in_words(found)

@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from oncelake.cli import spec as verbs_of_spec
+from oncelake.cli.given import name_spec
+from oncelake.cli.sql import statements
 from oncelake.errors import KafkaUnreachable, OncelakeError, SpecError
 from oncelake.spec import PipelineSpec, read_spec
 from oncelake.spec.environment import LONG_NAMES, SHORT_NAMES
@@ -162,3 +164,24 @@ def test_a_live_check_that_fails_does_not_hide_the_next(tmp_path: Path) -> None:
     answers = verbs_of_spec.ask(spec, {"kafka": unreachable, "catalog": lambda spec: "answers"})
     assert isinstance(answers["kafka"], OncelakeError)
     assert answers["catalog"] == "answers"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["SELECT 1; SELECT 2;"], ["SELECT 1", "SELECT 2"]),
+        (["SELECT", "1;", "", "SELECT 2"], ["SELECT\n1", "SELECT 2"]),
+        (["SELECT ';' AS a; SELECT `b;c`;;"], ["SELECT ';' AS a", "SELECT `b;c`"]),
+        (["", ";"], []),
+    ],
+)
+def test_a_statement_ends_at_its_semicolon_and_not_within_quotes(
+    lines: list[str], found: list[str]
+) -> None:
+    assert list(statements(lines)) == found
+
+
+def test_what_is_to_be_typed_next_names_the_spec() -> None:
+    error = OncelakeError("type: oncelake recover PIPELINE.yaml --rebase")
+    name_spec(error, argparse.Namespace(spec=Path("my jobs/a.yaml")))
+    assert str(error) == "type: oncelake recover 'my jobs/a.yaml' --rebase"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oncelake.lake import without_stack
+from oncelake.lake import in_short, without_stack
 
 TOLD = """\
 An error occurred while calling o1.save.
@@ -24,3 +24,22 @@ def test_the_words_stay_and_the_stack_of_java_goes() -> None:
         '  File "transform.py", line 3, in halve',
         "ZeroDivisionError: division by zero",
     ]
+
+
+IN_PYTHON = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/home/ann/jobs/cleaning.py", line 12, in strict
+    raise ValueError(f"bad id {id}")
+ValueError: bad id 7
+"""
+
+
+def test_of_an_error_in_a_users_function_it_is_said_what_was_raised_and_where() -> None:
+    told = "ValueError: bad id 7 (cleaning.py, line 12, in strict)"
+    assert in_short(RuntimeError(IN_PYTHON)) == told
+    assert without_stack(RuntimeError(IN_PYTHON)) == told
+
+
+def test_an_error_without_words_is_told_by_its_kind() -> None:
+    assert in_short(RuntimeError()) == "RuntimeError"

@@ -131,8 +131,8 @@ def _read_main(spark: SparkSession, names: Names) -> TableState:
     main = read_table(spark, names.table)
     if main is None:
         raise TableMissing(
-            f"table {names.table} does not exist: check table.name in the spec, or let "
-            "`oncelake run` create it"
+            f"table {names.table} does not exist: check table.name in the spec. The first oncelake "
+            "run PIPELINE.yaml makes it; where it was dropped, oncelake recover PIPELINE.yaml first"
         )
     return main
 
