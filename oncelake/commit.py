@@ -22,7 +22,7 @@ from threading import Event
 from oncelake import ledger
 from oncelake.amend import Change
 from oncelake.errors import CommitUnknown, TransientError
-from oncelake.follow import Followers
+from oncelake.follow import Followers, refuse_ahead
 from oncelake.lake import LakeTable, Publication, Staged, Unanswered
 from oncelake.model import (
     Counts,
@@ -119,11 +119,12 @@ class Committer:
 
     def claim(self, origin: Origin, starts: Mapping[TopicPartition, int]) -> Progress:
         """Step 1: from here on this run, and no older one, may write."""
+        followed = self._sides.followed(self._pipeline)
 
         def change(view: ledger.View, attempt: str) -> tuple[Stamp, Progress]:
             refuse_same_topic_twice(self._main, self._pipeline, origin)
             come = 0 if view.progress is None else view.progress.sequence
-            self._sides.require_not_ahead(come, self._pipeline)
+            refuse_ahead(followed, self._pipeline, come)
             return ledger.claim(view, self._pipeline, origin, starts, attempt)
 
         return self.amend(change)

@@ -39,11 +39,12 @@ class Followers:
         self._sides = sides
         self._followed = 0
 
-    def require_not_ahead(self, sequence: int, pipeline: str) -> None:
-        """Refuse a side table that follows another main table than this, which is at `sequence`."""
+    def followed(self, pipeline: str) -> dict[str, int]:
+        """How far each has followed, by its name."""
         for side in self._sides.values():
             side.refresh()
-            _require_not_ahead(side, sequence, pipeline)
+        key = FOLLOWED_PREFIX + pipeline
+        return {side.name: _followed(side.properties(), key) for side in self._sides.values()}
 
     def pending(self, staged: Mapping[str, Staged], marks: tuple[Mark, ...],
                 stamp: Stamp) -> Iterator[Pending]:  # fmt: skip
@@ -84,7 +85,6 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
         Event().wait(pause)
         try:
             side.refresh()
-            _require_not_ahead(side, progress.sequence, progress.pipeline)
             if _followed(side.properties(), key) >= pending.sequence:
                 return None
             return side.publish(_publication(side, progress, pending, key))
@@ -98,16 +98,18 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
     ) from error
 
 
-def _require_not_ahead(side: LakeTable, sequence: int, pipeline: str) -> None:
-    followed = _followed(side.properties(), FOLLOWED_PREFIX + pipeline)
-    if followed > sequence:
-        raise TableUnfit(
-            f"{side.name} has followed pipeline {pipeline} to sequence {followed}, and the main "
-            f"table stands at {sequence}: it is of a main table that was dropped, or is an older "
-            "copy now. Nothing was written. Restore both as they were at one time; or set this one "
-            f"aside, with its rows, type: oncelake sql PIPELINE.yaml 'ALTER TABLE {side.name} "
-            f"RENAME TO {side.name.split('.', 1)[-1]}_former', and run again"
-        )
+def refuse_ahead(followed: Mapping[str, int], pipeline: str, sequence: int) -> None:
+    """Refuse side tables of another main table than this, which is at `sequence`. How far they have
+    followed was read before main was: another run may take both further in between."""
+    for name, come in followed.items():
+        if come > sequence:
+            raise TableUnfit(
+                f"{name} has followed pipeline {pipeline} to sequence {come}, and the main table "
+                f"stands at {sequence}: it is of a main table that was dropped, or is an older "
+                "copy now. Nothing was written. Restore both as they were at one time; or set this "
+                f"one aside, with its rows, type: oncelake sql PIPELINE.yaml 'ALTER TABLE {name} "
+                f"RENAME TO {name.split('.', 1)[-1]}_former', and run again"
+            )
 
 
 def _publication(side: LakeTable, progress: Progress, pending: Pending, key: str) -> Publication:

@@ -75,6 +75,12 @@ def _no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
 @example(
     [
         Move(0, "start"),
+        Move(0, "write", (2, 2, 2), overtaken_at=("after", Step.PUBLISH)),
+    ]
+)
+@example(
+    [
+        Move(0, "start"),
         Move(0, "write", (2, 2, 2)),
         Move(0, "roll-back", (1, 0, 0), based=True),
         Move(1, "start"),
@@ -146,13 +152,3 @@ def test_a_side_table_that_followed_another_main_table_is_refused(sequence: int)
         fresh.start()
     assert world.progress() is None
     assert not world.main.shared.current.history
-
-
-def test_a_side_table_that_runs_ahead_in_between_stops_the_batch_loudly() -> None:
-    world = World()
-    driver = world.drivers[0]
-    driver.play(Move(0, "start"))
-    ahead = {"oncelake.followed.p": '{"attempt": "x", "sequence": 99}'}
-    world.sides["late"].shared.current.properties.update(ahead)
-    with pytest.raises(TableUnfit, match="to sequence 99"):
-        driver.play(Move(0, "write", (5, 5, 5)))
