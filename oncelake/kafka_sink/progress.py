@@ -18,10 +18,14 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from oncelake.errors import KafkaUnreachable
+from oncelake.errors import KafkaUnreachable, TerminalError
 from oncelake.source import once_led
 
 ANSWER_SECONDS = 30.0
@@ -41,6 +45,8 @@ def ensure(config: Config, topic: str, slots: int) -> None:
     admin, wanted = AdminClient({**config, "log_level": "0"}), partition_of(slots - 1) + 1
     try:
         known = admin.list_topics(timeout=ANSWER_SECONDS).topics
+        if topic in known:
+            _require_compacted(admin, topic)
         if topic not in known:
             new = NewTopic(topic, wanted, -1, config={"cleanup.policy": "compact"})
             made = admin.create_topics([new], request_timeout=ANSWER_SECONDS)
@@ -56,6 +62,19 @@ def ensure(config: Config, topic: str, slots: int) -> None:
             f"widened to {wanted} partitions: {error}. Check the address, and that you may create "
             "topics; or have it made, with cleanup.policy=compact"
         ) from error
+
+
+def _require_compacted(admin: AdminClient, topic: str) -> None:
+    """Where old records are deleted, a sink that rests for a week would begin anew."""
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+    found = admin.describe_configs([asked], request_timeout=ANSWER_SECONDS)[asked]
+    policy = found.result(ANSWER_SECONDS)["cleanup.policy"].value
+    if policy != "compact":
+        raise TerminalError(
+            f"the topic {topic} tells how far a sink has come, and its cleanup.policy is {policy}: "
+            "once its records are deleted every row would be sent again. Nothing was sent. Set it "
+            "to compact"
+        )
 
 
 def last(config: Config, topic: str, partition: int) -> str | None:

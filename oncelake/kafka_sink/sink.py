@@ -98,12 +98,13 @@ class KafkaSink:
         self._target = target
         self._on_step = on_step
         self._planner: Transactional | None = None
+        self._width = 0
         self._standing = Standing()
 
     def start(self) -> Standing:
         """Fence the former run, end what it has left open, and see how far it came."""
         target = self._target
-        progress.ensure(target.config, target.progress_topic, target.slots)
+        self._widen(target.slots)
         self._on_step("before", Step.FENCE)
         try:
             self._planner = self._fenced("plan")
@@ -162,7 +163,6 @@ class KafkaSink:
         else:
             numbers = tuple(sorted(tp.partition for tp in outgoing.parts))
             plan = Plan(sequence, batch, Dealt.BY_SOURCE, numbers)
-        progress.ensure(target.config, target.progress_topic, max(plan.slots) + 1)
         self._on_step("before", Step.PLAN)
         self._write_plan(plan)
         self._standing = Standing(plan, self._standing.receipts)
@@ -171,6 +171,7 @@ class KafkaSink:
 
     def _send(self, outgoing: Outgoing, plan: Plan, verdict: Verdict) -> Sent:
         ready, numbers = outgoing.dealt(plan)
+        self._widen(max(numbers) + 1)
         order = self._order(plan, numbers)
         self._on_step("before", Step.SEND)
         found = ready.mapInArrow(_task(order), RESULT).collect()
@@ -189,6 +190,12 @@ class KafkaSink:
             busy=sum(row.seconds for row in found),
             sending=sum(row.sending for row in found),
         )
+
+    def _widen(self, slots: int) -> None:
+        """Each slot needs a partition of the progress topic."""
+        if slots > self._width:
+            progress.ensure(self._target.config, self._target.progress_topic, slots)
+            self._width = slots
 
     def _order(self, plan: Plan, numbers: tuple[int, ...]) -> Order:
         target = self._target

@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import KafkaError
 
+from oncelake.errors import TerminalError
 from oncelake.kafka_sink import progress, send
 from oncelake.kafka_sink.messages import Address
 from oncelake.kafka_sink.send import DIGEST, FENCED, Order
@@ -145,3 +146,12 @@ def test_a_row_that_is_too_large_stops_its_slot_or_is_put_aside_with_the_reason(
     assert _seen(order) == [1, 22]
     (large,) = read_committed(order.config["bootstrap.servers"], aside)
     assert large.value == "333"
+
+
+def test_a_progress_topic_whose_records_are_deleted_is_refused(order: Order) -> None:
+    config = {"bootstrap.servers": order.config["bootstrap.servers"]}
+    create_topic(config["bootstrap.servers"], f"{order.to.topic}.made", 4)
+    with pytest.raises(TerminalError, match=r"cleanup\.policy is delete"):
+        progress.ensure(config, f"{order.to.topic}.made", 3)
+    progress.ensure(config, order.progress_topic, 5)
+    assert progress.last(config, order.progress_topic, progress.partition_of(4)) is None
