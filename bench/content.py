@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from oncelake.errors import TerminalError
@@ -27,7 +27,10 @@ class Content(NamedTuple):
 
 
 def content(spark: SparkSession, table: str) -> Content:
-    rows = spark.table(table)
+    return content_of(spark.table(table))
+
+
+def content_of(rows: DataFrame) -> Content:
     hashed = F.xxhash64(*(F.col(name) for name in sorted(rows.columns) if name != WALL_CLOCK))
     total = F.coalesce(F.sum(hashed.cast("decimal(38,0)")), F.lit(0))
     parity = F.coalesce(F.bit_xor(hashed), F.lit(0))

@@ -15,11 +15,10 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
-from bench.content import Content, require_equal
+from bench.content import Content, content_of, require_equal
 from bench.results import Result
 from bench.rounds import estimate, order_of, paired_ratios
 from bench.sides import batch_seconds
@@ -167,8 +166,4 @@ def _content(ground: Stack, topic: str) -> Content:
             **source.FETCH_OPTIONS,
         }
     )
-    hashed = F.xxhash64("key", "value")
-    total = F.coalesce(F.sum(hashed.cast("decimal(38,0)")), F.lit(0))
-    parity = F.coalesce(F.bit_xor(hashed), F.lit(0))
-    found = reader.load().agg(F.count("*"), total, parity).collect()[0]
-    return Content(int(found[0]), int(found[1]), int(found[2]))
+    return content_of(reader.load().select("key", "value"))

@@ -235,10 +235,15 @@ def _offsets(entry: str, sources: list[str]) -> Offsets:
     """One line of JSON a source, of which there is one."""
     try:
         (line,) = sources
-        return {
-            TopicPartition(topic, int(partition)): int(offset)
-            for topic, partitions in json.loads(line).items()
-            for partition, offset in partitions.items()
-        }
+        return offsets_of(line)
     except (ValueError, TypeError, AttributeError) as error:
         raise FileDamaged(f"{entry} does not name the offsets of one Kafka source") from error
+
+
+def offsets_of(text: str) -> Offsets:
+    """What Spark logs of a Kafka source; of any other the text fails in one way or another."""
+    return {
+        TopicPartition(topic, int(partition)): int(offset)
+        for topic, partitions in json.loads(text).items()
+        for partition, offset in partitions.items()
+    }

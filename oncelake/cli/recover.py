@@ -89,9 +89,8 @@ def _show(found: Recovery, console: Console) -> None:
 
 
 def _sentences(found: Recovery) -> Iterator[str]:
-    done = found.aside is not None
     for name, aside in found.sides.items():
-        be = "is" if done else "would be"
+        be = "would be" if found.dry_run else "is"
         yield f"{name} holds rows of the table that is gone: it {be} renamed to {aside}"
     if found.fault is None:
         there = "can be used" if found.resumes else "holds nothing yet"
@@ -101,7 +100,7 @@ def _sentences(found: Recovery) -> Iterator[str]:
     if found.progress is None:
         begins = "fills a new table from the topic's beginning, or what Kafka still holds of it"
     what = f"the checkpoint {found.checkpoint} cannot be used: {found.fault}. "
-    if done:
-        yield f"{what}It is set aside as {found.aside}; the next run {begins}"
-    else:
+    if found.dry_run:
         yield f"{what}It would be set aside; the next run then {begins}"
+    else:
+        yield f"{what}It is set aside as {found.aside}; the next run {begins}"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from oncelake.checkpoint import offsets_of
 from oncelake.errors import CheckpointUnusable, Gap
 from oncelake.model import Ranges, Span, TopicPartition, compact, show_ranges
 
@@ -40,7 +41,7 @@ class Batch:
     def ranges(self) -> Ranges | None:
         """Its offsets, where the one source is Kafka."""
         try:
-            begins, ends = (_positions(text) for text in (*self.begins, *self.ends))
+            begins, ends = (offsets_of(text) for text in (*self.begins, *self.ends))
         except (ValueError, TypeError, AttributeError):
             return None
         # A partition that the former batch did not know was added since: it begins at 0.
@@ -185,11 +186,3 @@ def _place_offsets(sent: Ranges, due: Ranges, complete: bool) -> Verdict:
 
 def _end(sent: Ranges, tp: TopicPartition) -> int:
     return sent[tp].end if tp in sent else 0
-
-
-def _positions(text: str) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(topic, int(partition)): int(offset)
-        for topic, partitions in json.loads(text).items()
-        for partition, offset in partitions.items()
-    }

@@ -66,15 +66,19 @@ def ensure(config: Config, topic: str, slots: int) -> None:
 
 def _require_compacted(admin: AdminClient, topic: str) -> None:
     """Where old records are deleted, a sink that rests for a week would begin anew."""
-    asked = ConfigResource(ResourceType.TOPIC, topic)
-    found = admin.describe_configs([asked], request_timeout=ANSWER_SECONDS)[asked]
-    policy = found.result(ANSWER_SECONDS)["cleanup.policy"].value
+    policy = setting(admin, topic, "cleanup.policy")
     if policy != "compact":
         raise TerminalError(
             f"the topic {topic} tells how far a sink has come, and its cleanup.policy is {policy}: "
             "once its records are deleted every row would be sent again. Nothing was sent. Set it "
             "to compact"
         )
+
+
+def setting(admin: AdminClient, topic: str, name: str) -> str:
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+    found = admin.describe_configs([asked], request_timeout=ANSWER_SECONDS)[asked]
+    return str(found.result(ANSWER_SECONDS)[name].value)
 
 
 def last(config: Config, topic: str, partition: int) -> str | None:

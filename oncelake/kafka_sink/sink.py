@@ -42,8 +42,8 @@ OnStep = Callable[[str, Step], None]
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What became of a batch: `fresh` rows were sent by this run, the others before it; of the
-    fresh ones those `aside` are too large and went to the quarantine. `busy` are
-    the seconds of all tasks together, `sending` those of them in which messages went out."""
+    fresh ones those `aside` are too large and went to the quarantine. `busy` are the seconds of
+    all tasks together, `sending` those of them in which messages went out."""
 
     verdict: Verdict
     sequence: int

@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from oncelake.errors import KafkaUnreachable
 from oncelake.kafka_sink.messages import Address
+from oncelake.kafka_sink.progress import ANSWER_SECONDS, setting
 from oncelake.kafka_sink.send import OnSlotStep, no_step
 
-ANSWER_SECONDS = 30.0
 # Messages wait for company: fewer and larger requests. As large as a broker takes by default.
 DEFAULTS = {"linger.ms": "20", "batch.size": "1000000", "compression.type": "lz4"}
 # As Java's clients choose a partition for a key; in their order even where one is sent again.
@@ -66,10 +62,8 @@ class Target:
 def most_bytes(config: Mapping[str, str], topic: str) -> int:
     """The largest message that the topic takes, by its key and value."""
     admin = AdminClient({**config, "log_level": "0"})
-    asked = ConfigResource(ResourceType.TOPIC, topic)
     try:
-        found = admin.describe_configs([asked], request_timeout=ANSWER_SECONDS)[asked]
-        return int(found.result(ANSWER_SECONDS)["max.message.bytes"].value) - ROOM
+        return int(setting(admin, topic, "max.message.bytes")) - ROOM
     except (KafkaException, TimeoutError) as error:
         raise KafkaUnreachable(
             f"Kafka did not tell how large a message topic {topic} takes: {error}. Check the "

@@ -28,6 +28,7 @@ class Recovery:
     fault: str | None = None
     aside: str | None = None
     sides: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
 
     @property
     def partitions(self) -> list[tuple[TopicPartition, int, int | None]]:
@@ -69,7 +70,9 @@ def recover(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> Recovery:
     # First, since without its checkpoint nothing tells any more that the table is gone.
     sides = {} if there else _set_sides_aside(spark, spec, dry_run)
     aside = logs.set_aside() if fault and not dry_run else None
-    return Recovery(spec.table.name, spec.checkpoint, progress, found.resumes, fault, aside, sides)
+    return Recovery(
+        spec.table.name, spec.checkpoint, progress, found.resumes, fault, aside, sides, dry_run
+    )
 
 
 def _set_sides_aside(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> dict[str, str]:
