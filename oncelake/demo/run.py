@@ -87,6 +87,9 @@ class PipelineRun:
     def pid(self) -> int:
         return self._process.pid
 
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
     def lines(self) -> Iterator[str]:
         """Each line as it comes, until the process and its JVM have ended."""
         while (line := self._next()) is not None:

@@ -163,6 +163,8 @@ class KafkaSink:
         else:
             numbers = tuple(sorted(tp.partition for tp in outgoing.parts))
             plan = Plan(sequence, batch, Dealt.BY_SOURCE, numbers)
+        # Before the plan: the next run looks for a receipt of every slot that it names.
+        self._widen(max(plan.slots, default=0) + 1)
         self._on_step("before", Step.PLAN)
         self._write_plan(plan)
         self._standing = Standing(plan, self._standing.receipts)
@@ -171,7 +173,7 @@ class KafkaSink:
 
     def _send(self, outgoing: Outgoing, plan: Plan, verdict: Verdict) -> Sent:
         ready, numbers = outgoing.dealt(plan)
-        self._widen(max(numbers) + 1)
+        self._widen(max(numbers, default=0) + 1)
         order = self._order(plan, numbers)
         self._on_step("before", Step.SEND)
         found = ready.mapInArrow(_task(order), RESULT).collect()

@@ -44,7 +44,8 @@ def _kill_at(box: Outbox, point: str, *words: str) -> None:
     with box.run("--halt", point, *words) as run:
         deadline, said = time.monotonic() + HALT_SECONDS, box.folder / point
         while not said.exists():
-            assert time.monotonic() < deadline, run.failed(f"never came to {point}")
+            if not run.alive() or time.monotonic() > deadline:
+                raise run.failed(f"never came to {point}")
             threading.Event().wait(0.05)
         kill(run)
     said.unlink()
@@ -56,26 +57,20 @@ def _kill_at(box: Outbox, point: str, *words: str) -> None:
 def test_a_life_of_kills_at_every_step_sends_each_row_once(
     how: tuple[str, ...], box: Outbox
 ) -> None:
-    """Each run completes what the kill before it left, and is killed at the next point."""
-    points = CRASH_POINTS[8:10] if how else CRASH_POINTS
+    """Each run completes what the kill before it left, and is killed at the next point. After one
+    of them the checkpoint is lost besides."""
+    points = CRASH_POINTS[8:9] if how else CRASH_POINTS
     for number, (when, step) in enumerate(points):
         box.produce(range(number * ROWS, (number + 1) * ROWS))
         _kill_at(box, f"{when}:{step.value}", *how)
         values = [int(message.value) for message in box.seen()]
         assert len(values) == len(set(values)), f"twice after a kill {when}:{step.value}"
+        if (when, step) == ("before", SlotStep.COMMIT) and not how:
+            assert len(values) < (number + 1) * ROWS, "of the slot that was killed nothing is seen"
+            # The plan tells what was begun.
+            shutil.rmtree(box.checkpoint)
     box.run_to_the_end(*how)
     box.assert_once(range(len(points) * ROWS))
-
-
-@pytest.mark.faults
-def test_a_kill_before_a_slots_commit_sends_each_row_once(box: Outbox) -> None:
-    """With the checkpoint lost besides: the plan tells what was begun."""
-    box.produce(range(ROWS))
-    _kill_at(box, "before:commit")
-    assert len(box.seen()) < ROWS, "of the slot that was killed nothing is seen"
-    shutil.rmtree(box.checkpoint)
-    box.run_to_the_end()
-    box.assert_once(range(ROWS))
 
 
 @pytest.mark.faults
