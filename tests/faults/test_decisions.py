@@ -132,7 +132,6 @@ def test_what_a_rollback_lost_is_written_again(
     site.assert_exactly_once(spark)
     site.produce(300, seed=2)
     site.run_here(spark)
-    site.assert_exactly_once(spark)
     rolled_back(site, spark, to=3)
     assert decided(site, spark, "rewrite").due_again
     site.run_here(spark)

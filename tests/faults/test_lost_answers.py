@@ -174,12 +174,11 @@ def test_two_claims_at_one_instant(
     site.assert_exactly_once(spark)
 
 
-@pytest.mark.parametrize("upsert", [False, True], ids=["append", "upsert"])
 def test_on_jdbc_a_commit_that_is_done_and_called_failed(
-    upsert: bool, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
     """RAISE(FAIL) leaves what the statement has changed, and tells the client of an error."""
-    site = Site.make(kafka, tmp_path, upsert=upsert)
+    site = Site.make(kafka, tmp_path, upsert=True)
     site.produce(500)
     site.run_here(spark)
     with closing(sqlite3.connect(tmp_path / "catalog.db")) as database, database:

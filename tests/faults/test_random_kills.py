@@ -30,7 +30,7 @@ def test_twenty_kills_at_random_moments_leave_each_row_exactly_once(
         _run_and_kill(site, moments)
         if moments.random() < 0.2:
             shutil.rmtree(site.folder / "checkpoint")
-    site.run_to_the_end()
+    site.run_here(spark)
     site.assert_exactly_once(spark)
 
 

@@ -113,9 +113,6 @@ def test_what_a_fix_makes_good_is_taken_once_and_marked(
     assert case.outcomes(spark)["failed"] == corrupt
     again = case.replay(spark)
     assert (again.taken, again.failed) == (0, corrupt)
-    case.produce(300, seed=2)
-    case.run_here(spark)
-    case.assert_replayed(spark, spoiled)
     sql(spark, case, MAINTENANCE["expired to the last"])()
     assert case.audit(spark).verdict is Verdict.CLEAN
 

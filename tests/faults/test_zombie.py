@@ -27,7 +27,7 @@ def test_a_driver_that_was_paused_is_fenced_when_it_goes_on(
     with site.run(*words, program=("tests.faults.driver",)) as zombie:
         wait_for(zombie, "halted")
         os.killpg(zombie.pid, signal.SIGSTOP)
-        site.run_to_the_end()
+        site.run_here(spark)
         site.produce(1000, seed=2)
         os.kill(zombie.pid, signal.SIGUSR1)
         os.killpg(zombie.pid, signal.SIGCONT)

@@ -76,17 +76,19 @@ def test_the_same_message_again_is_no_version(versions: Newsdesk, warehouse: Pat
 
 
 @pytest.mark.faults
-def test_of_equal_times_the_one_further_on_in_kafka_stays(desk: Newsdesk, warehouse: Path) -> None:
+def test_of_equal_times_the_one_further_on_in_kafka_stays(
+    versions: Newsdesk, warehouse: Path
+) -> None:
     """As in the raw table; and so that it does not matter in how many runs they were read."""
-    desk.send(Sent(1, "a", 5, "Second partition"), Sent(0, "b", 5, "First partition"))
-    desk.run()
-    desk.send(Sent(0, "a", 5, "First partition"), Sent(1, "b", 5, "Second partition"))
-    desk.run()
-    desk.assert_as_wanted(warehouse)
-    before = desk.digest(warehouse)
-    desk.forget()
-    desk.run()
-    assert desk.digest(warehouse) == before
+    versions.send(Sent(1, "a", 5, "Second partition"), Sent(0, "b", 5, "First partition"))
+    versions.run()
+    versions.send(Sent(0, "a", 5, "First partition"), Sent(1, "b", 5, "Second partition"))
+    versions.run()
+    versions.assert_as_wanted(warehouse)
+    before = versions.digest(warehouse)
+    versions.forget()
+    versions.run()
+    assert versions.digest(warehouse) == before
 
 
 @pytest.mark.faults
