@@ -51,9 +51,8 @@ def first_value(bootstrap: str, topic: str) -> bytes | None:
         consumer.close()
 
 
-def test_a_stopped_broker_comes_back_with_its_data_its_port_and_its_cluster_id(
-    stack: LocalKafka,
-) -> None:
+def test_a_broker_comes_back_with_its_data_its_port_and_its_cluster_id(stack: LocalKafka) -> None:
+    """One that was stopped, and one that was killed."""
     stack.start()
     address, cluster = stack.bootstrap, topics.cluster_id(stack.bootstrap, 30)
     create_topic(address, "kept", 1)
@@ -63,12 +62,6 @@ def test_a_stopped_broker_comes_back_with_its_data_its_port_and_its_cluster_id(
     stack.start()
     assert (stack.bootstrap, topics.cluster_id(address, 30)) == (address, cluster)
     assert first_value(address, "kept") == b"one"
-
-
-def test_a_killed_broker_comes_back_with_its_data(stack: LocalKafka) -> None:
-    stack.start()
-    create_topic(stack.bootstrap, "kept", 1)
-    produce(stack.bootstrap, "kept", b"one")
     pid = stack.pid
     LocalKafka(stack.folder).kill()
     assert processes_in(stack.folder) == []

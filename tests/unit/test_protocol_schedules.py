@@ -46,7 +46,7 @@ def _move(where: tuple[Any, ...], what: tuple[Any, ...]) -> Move:
 
 
 moves = st.builds(_move, st.sampled_from(WHERE), st.sampled_from(WHAT))
-schedules = st.lists(moves, min_size=2, max_size=10)
+schedules = st.lists(moves, min_size=2, max_size=8)
 
 
 @pytest.fixture(autouse=True)
