@@ -24,6 +24,7 @@ from bench.rounds import estimate, order_of, paired_ratios
 from bench.sides import batch_seconds
 from bench.stack import PARTITIONS, Load, Stack, stack
 from oncelake import events, outbound, pipeline, source
+from oncelake.kafka_sink.target import Sending
 from oncelake.local.kafka import create_topic
 
 BATCH = 400_002
@@ -134,7 +135,7 @@ def _oncelake(settings: Mapping[str, str]) -> Callable[[Stack, str], Lap]:
         told: list[events.Event] = []
         checkpoint = str(ground.folder / "checkpoints" / topic)
         running = pipeline.Running(checkpoint, once=True, tell=told.append)
-        sending = outbound.Sending(topic, ground.spec.source.bootstrap, options=settings)
+        sending = Sending(topic, ground.spec.source.bootstrap, options=settings)
         query = outbound.write(_stream(ground), sending, running)
         query.wait()
         sent = [event.facts for event in told if event.name == "sent"]

@@ -17,6 +17,8 @@ from oncelake.ledger import Placement
 from oncelake.model import Ranges, compact, non_empty, show_ranges, spans_to_json
 
 Stage = Callable[[DataFrame, Placement], Staging]
+After = Callable[[DataFrame, Ranges, int], None]
+"""What is done with a batch that the table holds: its rows, its offsets, its number."""
 
 
 class Parked(Exception):
@@ -90,13 +92,13 @@ class TableWriter(BatchWriter):
     """Batches into a table, through the protocol."""
 
     def __init__(self, committer: Committer, stage: Stage, logs: Checkpoint,
-                 tell: Tell, between: Callable[[], None] = lambda: None) -> None:  # fmt: skip
+                 tell: Tell, after: After = lambda rows, ranges, number: None) -> None:  # fmt: skip
         super().__init__()
         self._committer = committer
         self._stage = stage
         self._logs = logs
         self._tell = tell
-        self._between = between
+        self._after = after
         self._ranges: Ranges = {}
 
     @property
@@ -110,7 +112,8 @@ class TableWriter(BatchWriter):
     def _write(self, rows: DataFrame, batch_id: int) -> None:
         began = time.monotonic()
         self.doing, self._ranges = f"batch {batch_id}", {}
-        ranges = non_empty(self._committer.epochs.in_ledger(self._logs.ranges(batch_id)))
+        logged = self._committer.epochs.in_ledger(self._logs.ranges(batch_id))
+        ranges = non_empty(logged)
         self.doing, self._ranges = f"batch {batch_id} ({show_ranges(ranges)})", ranges
         self._tell(events.planned(batch_id, ranges))
 
@@ -122,5 +125,4 @@ class TableWriter(BatchWriter):
         outcome = self._committer.commit(ranges, stage)
         done = events.BatchDone(batch_id, outcome, time.monotonic() - began)
         self._tell(done.event())
-        self.doing = f"what comes after batch {batch_id}"
-        self._between()
+        self._after(rows, logged, batch_id)

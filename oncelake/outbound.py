@@ -3,55 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
-from oncelake import events, lake, pipeline, source
+from oncelake import events, lake, pipeline
 from oncelake.batch import BatchWriter
 from oncelake.checkpoint import prepare
-from oncelake.errors import TerminalError
 from oncelake.events import Tell
 from oncelake.kafka_sink.offered import offered
 from oncelake.kafka_sink.send import OnSlotStep, no_step
 from oncelake.kafka_sink.sink import KafkaSink, OnStep
-from oncelake.kafka_sink.slots import Messages, messages
-from oncelake.kafka_sink.target import Target, ensure_quarantine, most_bytes
+from oncelake.kafka_sink.slots import Messages, messages, slots_of
+from oncelake.kafka_sink.target import Sending
 from oncelake.query import RunningQuery
-
-STOP, QUARANTINE = "stop", "quarantine"
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """Where to and how. `options` are librdkafka settings, of the producers too."""
-
-    topic: str
-    bootstrap: str
-    key: str | None = None
-    name: str | None = None
-    options: Mapping[str, str] | None = None
-    transaction_timeout: float = 120.0
-    too_large: str = STOP
-
-    @property
-    def config(self) -> dict[str, str]:
-        return {"bootstrap.servers": self.bootstrap, **(self.options or {})}
-
-    def target(self, slots: int) -> Target:
-        """As the topic is: asks Kafka, and makes the quarantine where one is wanted."""
-        partitions = len(source.describe(self.config, [self.topic]).partitions)
-        aside = None
-        if self.too_large == QUARANTINE:
-            aside = f"{self.topic}.quarantine"
-            ensure_quarantine(self.config, aside, partitions)
-        elif self.too_large != STOP:
-            raise TerminalError(f"too_large is {STOP!r} or {QUARANTINE!r}, not {self.too_large!r}")
-        largest = most_bytes(self.config, self.topic)
-        timeout_ms = round(self.transaction_timeout * 1000)
-        name = self.name or self.topic
-        return Target(name, self.topic, self.config, slots, largest, aside, timeout_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +58,7 @@ def write(stream: DataFrame, sending: Sending, running: pipeline.Running,
     """Fence the former run and begin to send."""
     spark = stream.sparkSession
     become = messages(stream, sending.key)
-    slots = max(2, spark.sparkContext.defaultParallelism)
-    target = replace(sending.target(slots), on_slot_step=steps.slot)
+    target = replace(sending.target(slots_of(spark)), on_slot_step=steps.slot)
     prepare(running.checkpoint)
     sink = KafkaSink(target, steps.driver)
     standing = sink.start()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from oncelake import checkpoint, events, lake, layout, source
-from oncelake.batch import BatchWriter, Stage, TableWriter
+from oncelake.batch import After, BatchWriter, Stage, TableWriter
 from oncelake.checkpoint import Checkpoint, Found
-from oncelake.commit import Committer, OnStep, Staging
+from oncelake.commit import Committer, Staging
 from oncelake.errors import TableMissing
 from oncelake.events import Tell
 from oncelake.lake import LakeTable
@@ -29,6 +30,9 @@ from oncelake.sinks.lookup import Horizon
 from oncelake.sinks.upsert import UpsertSink
 from oncelake.spec import PipelineSpec
 
+if TYPE_CHECKING:
+    from oncelake.forward import Forward
+
 EARLIEST = -2
 
 
@@ -40,7 +44,7 @@ class Running:
     trigger_seconds: float = 0.0
     once: bool = False
     tell: Tell = lambda event: None
-    on_step: OnStep = lambda when, step: None
+    on_step: Callable[[str, Any], None] = lambda when, step: None
 
 
 def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQuery:
@@ -58,6 +62,9 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     tables = layout.make_tables(spark, spec, reading.record)
     committer = Committer(spec.name, tables.main, tables.sides, running.on_step)
     progress = claim(committer, topics, topics.starts(spec.source.start), running)
+    forwards = _forwards(spark, spec, reading, running)
+    for forward in forwards:
+        progress = forward.start(progress, topics.offsets, running.tell)
     if fault := found.fault(progress, topics.offsets):
         committer.require_ownership()
         running.tell(events.set_aside(running.checkpoint, logs.set_aside(), fault))
@@ -71,7 +78,24 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
         return stage_rows(layout.in_epochs(rows, epochs), placement)
 
     stream = source.open_stream(spark, spec.source, spec.limits, _begin(progress, topics))
-    return launch(stream, committer, stage, running, _between(spark, spec, tables, running))
+    between = _between(spark, spec, tables, running)
+
+    def after(rows: DataFrame, ranges: Ranges, number: int) -> None:
+        for forward in forwards:
+            forward.write(rows, ranges, number, running.tell)
+        between()
+
+    return launch(stream, committer, stage, running, after)
+
+
+def _forwards(spark: SparkSession, spec: PipelineSpec, reading: Reading,
+              running: Running) -> list[Forward]:  # fmt: skip
+    if not spec.sinks:
+        return []
+    # What sends to Kafka needs Arrow and numpy, a second of everybody's start.
+    from oncelake.forward import Forward
+
+    return [Forward(spark, spec, sink, reading, running.on_step) for sink in spec.sinks]
 
 
 def _require_not_lost(spark: SparkSession, spec: PipelineSpec, found: Found) -> None:
@@ -97,10 +121,10 @@ def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPart
 
 
 def launch(stream: DataFrame, committer: Committer, stage: Stage, running: Running,
-           between: Callable[[], None] = lambda: None) -> RunningQuery:  # fmt: skip
+           after: After = lambda rows, ranges, number: None) -> RunningQuery:  # fmt: skip
     """Start the query whose batches go through the protocol."""
     logs = Checkpoint(lake.Folder(stream.sparkSession, running.checkpoint))
-    writer = TableWriter(committer, stage, logs, running.tell, between)
+    writer = TableWriter(committer, stage, logs, running.tell, after)
     return query(stream, writer, running, committer.require_ownership)
 
 

@@ -120,7 +120,7 @@ def open_stream(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,
     """The topic as a stream. `begin` holds only where there is no checkpoint."""
     options = _options(source, limits) | {
         "subscribe": source.topic,
-        "startingOffsets": _as_json(begin),
+        "startingOffsets": offsets_as_json(begin),
     }
     if limits.max_offsets is not None:
         options["maxOffsetsPerTrigger"] = str(limits.max_offsets)
@@ -135,8 +135,8 @@ def read_ranges(spark: SparkSession, source: SourceSpec, limits: LimitsSpec,
         partitions.setdefault(tp.topic, []).append(tp.partition)
     options = _options(source, limits) | {
         "assign": json.dumps(partitions),
-        "startingOffsets": _as_json({tp: span.start for tp, span in ranges.items()}),
-        "endingOffsets": _as_json({tp: span.end for tp, span in ranges.items()}),
+        "startingOffsets": offsets_as_json({tp: span.start for tp, span in ranges.items()}),
+        "endingOffsets": offsets_as_json({tp: span.end for tp, span in ranges.items()}),
         # One name for all batches: executors then keep their connections, and what they have
         # fetched ahead, from batch to batch, instead of holding both for each batch anew.
         "kafka.group.id": f"oncelake-{source.topic}",
@@ -168,7 +168,8 @@ def _offsets(admin: AdminClient, keys: list[TopicPartition],
     }
 
 
-def _as_json(begin: Mapping[TopicPartition, int]) -> str:
+def offsets_as_json(begin: Mapping[TopicPartition, int]) -> str:
+    """As Spark spells them."""
     nested: dict[str, dict[str, int]] = {}
     for tp, offset in sorted(begin.items()):
         nested.setdefault(tp.topic, {})[str(tp.partition)] = offset

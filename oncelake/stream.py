@@ -15,10 +15,10 @@ from oncelake.checkpoint import prepare
 from oncelake.commit import Committer, Staging
 from oncelake.decode import REASON, RECORD
 from oncelake.errors import CheckpointUnusable, TerminalError
+from oncelake.kafka_sink.target import Sending
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, show_ranges
-from oncelake.outbound import Sending
 from oncelake.query import RunningQuery
 from oncelake.rules import Versions
 from oncelake.sinks.append import AppendSink

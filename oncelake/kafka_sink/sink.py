@@ -121,6 +121,17 @@ class KafkaSink:
         self._on_step("after", Step.FENCE)
         return self._standing
 
+    def begin_at(self, batch: Batch) -> None:
+        """Where a sink begins that has sent nothing yet: written down, as a run that died after its
+        first batch would guess otherwise."""
+        plan = Plan(1, batch, Dealt.BY_KEY, ())
+        self._write_plan(plan)
+        self._standing = Standing(plan, {})
+
+    @property
+    def standing(self) -> Standing:
+        return self._standing
+
     def write(self, rows: DataFrame, messages: slots.Messages, offered: Batch) -> Sent:
         """Send what is missing of a batch."""
         verdict = place(self._standing, offered)

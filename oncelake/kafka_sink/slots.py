@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType
 
@@ -26,6 +26,11 @@ COORDINATES = ("kafka_topic", "kafka_partition", "kafka_offset")
 ORDER = "_order"
 
 Messages = Callable[[DataFrame], DataFrame]
+
+
+def slots_of(spark: SparkSession) -> int:
+    """Into how many slots rows are dealt by their keys: as many as can be sent at once."""
+    return max(2, spark.sparkContext.defaultParallelism)
 
 
 def messages(stream: DataFrame, key: str | None) -> Messages:

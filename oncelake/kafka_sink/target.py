@@ -9,10 +9,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from oncelake.errors import KafkaUnreachable
+from oncelake import source
+from oncelake.errors import KafkaUnreachable, TerminalError, TopicMissing
 from oncelake.kafka_sink.messages import Address
 from oncelake.kafka_sink.progress import ANSWER_SECONDS, setting
 from oncelake.kafka_sink.send import OnSlotStep, no_step
+from oncelake.spec import shown
 
 # Messages wait for company: fewer and larger requests. As large as a broker takes by default.
 DEFAULTS = {"linger.ms": "20", "batch.size": "1000000", "compression.type": "lz4"}
@@ -24,6 +26,8 @@ FIXED = {
     "queue.buffering.max.messages": "1000000",
     "queue.buffering.max.kbytes": "1048576",
 }
+STOP, QUARANTINE = "stop", "quarantine"
+"""What becomes of a row that is larger than the topic takes."""
 ROOM = 1_000
 """Bytes that a request takes besides its messages' own: ample."""
 LARGEST = 100_000_000
@@ -84,3 +88,40 @@ def ensure_quarantine(config: Mapping[str, str], topic: str, partitions: int) ->
             f"the topic {topic}, for rows that are too large, could not be made: {error}. Check "
             "that you may create topics, or have it made, with max.message.bytes=100000000"
         ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Where to and how. `options` are librdkafka settings, of the producers too."""
+
+    topic: str
+    bootstrap: str
+    key: str | None = None
+    name: str | None = None
+    options: Mapping[str, str] | None = None
+    transaction_timeout: float = 120.0
+    too_large: str = STOP
+
+    @property
+    def config(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.bootstrap, **(self.options or {})}
+
+    def target(self, slots: int) -> Target:
+        """As the topic is: asks Kafka, and makes the quarantine where one is wanted."""
+        try:
+            partitions = len(source.describe(self.config, [self.topic]).partitions)
+        except TopicMissing as error:
+            raise TopicMissing(
+                f"topic {self.topic}, which is to be sent to, does not exist at "
+                f"{shown(self.bootstrap)}; create it with as many partitions as its readers want"
+            ) from error
+        aside = None
+        if self.too_large == QUARANTINE:
+            aside = f"{self.topic}.quarantine"
+            ensure_quarantine(self.config, aside, partitions)
+        elif self.too_large != STOP:
+            raise TerminalError(f"too_large is {STOP!r} or {QUARANTINE!r}, not {self.too_large!r}")
+        largest = most_bytes(self.config, self.topic)
+        timeout_ms = round(self.transaction_timeout * 1000)
+        name = self.name or self.topic
+        return Target(name, self.topic, self.config, slots, largest, aside, timeout_ms)

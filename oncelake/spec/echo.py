@@ -12,7 +12,7 @@ import yaml
 
 from oncelake.spec.durations import duration_text
 from oncelake.spec.secrets import shown
-from oncelake.spec.values import MaintenanceSpec, PipelineSpec, WatermarkSpec
+from oncelake.spec.values import KafkaSinkSpec, MaintenanceSpec, PipelineSpec, WatermarkSpec
 
 
 def echo(spec: PipelineSpec) -> dict[str, Any]:
@@ -46,6 +46,7 @@ def echo(spec: PipelineSpec) -> dict[str, Any]:
             "max_offsets": spec.limits.max_offsets,
             "min_partitions": spec.limits.min_partitions,
         },
+        "sinks": [{"kafka": _kafka_sink(sink)} for sink in spec.sinks],
         "maintenance": _maintenance(spec.maintenance),
         "checkpoint": shown(spec.checkpoint),
         "catalog": {
@@ -75,6 +76,18 @@ def _watermark(spec: WatermarkSpec | None) -> dict[str, str] | None:
         "delay": duration_text(spec.delay_seconds),
         "skew": duration_text(spec.skew_seconds),
         "late": shown(spec.late),
+    }
+
+
+def _kafka_sink(spec: KafkaSinkSpec) -> dict[str, Any]:
+    return {
+        "topic": shown(spec.topic),
+        "bootstrap": shown(spec.bootstrap),
+        "name": shown(spec.name),
+        "key": shown(spec.key_column) or None,
+        "too_large": shown(spec.too_large),
+        "transaction_timeout": duration_text(spec.transaction_timeout_seconds),
+        "options": _map(spec.options),
     }
 
 

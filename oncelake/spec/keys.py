@@ -19,7 +19,8 @@ PLAIN = (
     "pipeline", "transform", "mode", "deletes", "horizon", "trigger", "checkpoint", "log_level",
 )  # fmt: skip
 LISTS = ("key", "order")
-TOP = (*PLAIN, *LISTS, *SECTIONS)
+SINKS = "sinks"
+TOP = (*PLAIN, *LISTS, *SECTIONS, SINKS)
 
 _NOT_SCALAR = {"options", "partition_by", "properties", "settings"}
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from oncelake.spec import durations, rows, scalars, sections
+from oncelake.spec import durations, rows, scalars, sections, sinks
 from oncelake.spec.document import Page, compose
 from oncelake.spec.environment import overrides
 from oncelake.spec.files import NotThere, decoded, read_bytes
@@ -82,9 +82,11 @@ def _pipeline(top: Section, folder: Path) -> PipelineSpec:
     table = sections.table(_inner(top, "table"), columns)
     mode = top.text("mode", scalars.one_of("append", "upsert"), "append")
     key, order = rows.versions(top, mode, columns)
+    name = top.text("pipeline", scalars.pipeline_name, required=True)
+    source = sections.source(_inner(top, "source"))
     return PipelineSpec(
-        name=top.text("pipeline", scalars.pipeline_name, required=True),
-        source=sections.source(_inner(top, "source")),
+        name=name,
+        source=source,
         decode=decode,
         table=table,
         mode=mode,
@@ -96,6 +98,7 @@ def _pipeline(top: Section, folder: Path) -> PipelineSpec:
         transform=transform,
         trigger_seconds=top.parsed("trigger", durations.trigger_seconds, DEFAULT_TRIGGER_SECONDS),
         limits=sections.limits(_inner(top, "limits")),
+        sinks=sinks.sinks(top, name, source, columns),
         maintenance=sections.maintenance(_inner(top, "maintenance")),
         checkpoint=top.text("checkpoint", scalars.location(folder), required=True),
         catalog=sections.catalog(_inner(top, "catalog"), folder),

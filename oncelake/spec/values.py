@@ -13,6 +13,7 @@ DEFAULT_LOG_LEVEL = "WARN"
 DEFAULT_SKEW_SECONDS = 300.0
 DEFAULT_EXPIRE_SECONDS = 5 * 24 * 3600.0
 DEFAULT_ORPHANS_SECONDS = 3 * 24 * 3600.0
+DEFAULT_TRANSACTION_SECONDS = 120.0
 SIDE_TABLES = ("quarantine", "late", "tombstones")
 
 
@@ -137,6 +138,20 @@ class LimitsSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class KafkaSinkSpec(_Guarded):
+    """A topic that good rows are sent to besides. `key_column` empty: the key that the
+    record had; `options` are librdkafka settings; `name` tells its progress from others'."""
+
+    topic: str
+    bootstrap: str
+    name: str
+    key_column: str = ""
+    too_large: str = "stop"
+    transaction_timeout_seconds: float = DEFAULT_TRANSACTION_SECONDS
+    options: Mapping[str, str] = field(default_factory=Settings)
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenanceSpec:
     """How often the tables are kept small between batches, None: never; and what is old then."""
 
@@ -180,6 +195,7 @@ class PipelineSpec(_Guarded):
     transform: str = ""
     trigger_seconds: float = DEFAULT_TRIGGER_SECONDS
     limits: LimitsSpec = LimitsSpec()
+    sinks: tuple[KafkaSinkSpec, ...] = ()
     maintenance: MaintenanceSpec = MaintenanceSpec()
     checkpoint: str
     catalog: CatalogSpec

@@ -17,6 +17,7 @@ from oncelake.errors import CheckpointUnusable, TerminalError, Unaccounted
 from oncelake.kafka_sink import progress
 from oncelake.kafka_sink.plan import Dealt, Plan
 from oncelake.kafka_sink.send import SlotStep
+from oncelake.kafka_sink.target import Sending
 from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.query import RunningQuery
 from tests.outbox import KEYS, PARTITIONS, Outbox, read_committed
@@ -187,7 +188,7 @@ def test_a_query_that_gives_other_rows_for_the_same_offsets_is_stopped(
             failed.touch()
         raise RuntimeError("lost")
 
-    sending = outbound.Sending(box.target, box.bootstrap)
+    sending = Sending(box.target, box.bootstrap)
     running = pipeline.Running(str(box.checkpoint), once=True)
     steps = outbound.Steps(slot=fail_in_one)
     with pytest.raises(TerminalError, match="failed 4 times"):

@@ -21,6 +21,7 @@ from oncelake import events, outbound, pipeline
 from oncelake.errors import exit_code_of
 from oncelake.kafka_sink.send import SlotStep
 from oncelake.kafka_sink.sink import Step
+from oncelake.kafka_sink.target import Sending
 from oncelake.session import open_session
 from oncelake.spec import read_spec
 
@@ -50,7 +51,6 @@ def main() -> int:
     words.add_argument("--halt", default="")
     words.add_argument("--most", default="1000")
     words.add_argument("--once", action="store_true")
-    words.add_argument("--moved", action="store_true", help="by a shuffle, in between")
     args = words.parse_args()
     spec = read_spec(args.spec, {}).spec
     spark = open_session(spec)
@@ -71,15 +71,13 @@ def main() -> int:
             F.col("offset").alias("kafka_offset"),
         )
     )
-    if args.moved:
-        rows = rows.repartition(3, "key")
 
     def tell(event: events.Event) -> None:
         print(event.to_json(), flush=True)
 
     halt = Halt(args.halt, str(args.spec.parent / args.halt))
     running = pipeline.Running(spec.checkpoint, once=args.once, tell=tell)
-    sending = outbound.Sending(args.target, spec.source.bootstrap)
+    sending = Sending(args.target, spec.source.bootstrap)
     outbound.write(rows, sending, running, outbound.Steps(halt, halt)).wait()
     tell(events.stopped("all that was there is sent"))
     return 0

@@ -1,0 +1,122 @@
+"""One batch into a table and a topic: each has every good row once, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from oncelake.errors import Gap, TopicMissing
+from oncelake.local.kafka import LocalKafka, create_topic
+from tests.faults.test_kafka import remove_records
+from tests.outbox import read_committed
+from tests.site import Site
+
+END = -1
+SINK = "sinks:\n  - kafka: {{topic: {topic}, key: id}}\n"
+
+
+@dataclass(frozen=True)
+class Pair(Site):
+    """A pipeline with a topic besides its table."""
+
+    @classmethod
+    def paired(cls, kafka: LocalKafka, folder: Path, max_offsets: int = 300) -> Pair:
+        pair = cls.make(kafka, folder, max_offsets)
+        create_topic(kafka.bootstrap, pair.target, 2)
+        pair.spec.write_text(pair.spec.read_text() + SINK.format(topic=pair.target))
+        return pair
+
+    @property
+    def target(self) -> str:
+        return f"{self.topic}.good"
+
+    def without_sink(self) -> None:
+        self.spec.write_text(self.spec.read_text().replace(SINK.format(topic=self.target), ""))
+
+    def with_sink(self) -> None:
+        self.spec.write_text(self.spec.read_text() + SINK.format(topic=self.target))
+
+    def assert_sent_once(self, since: int = 0) -> None:
+        """Of each partition that is read, every good record from an offset on."""
+        seen = read_committed(self.bootstrap, self.target)
+        wanted = Counter(
+            (each.id, each.title) for each in self.expected().good if each.offset >= since
+        )
+        found = [json.loads(message.value) for message in seen]
+        assert Counter((each["id"], each["title"]) for each in found) == wanted
+        assert all(m.key == each["id"] for m, each in zip(seen, found, strict=True))
+        homes = {(message.key, message.partition) for message in seen}
+        assert len(homes) == len({key for key, _ in homes}), "a key in two partitions"
+
+
+@pytest.fixture
+def pair(kafka: LocalKafka, tmp_path: Path) -> Pair:
+    return Pair.paired(kafka, tmp_path)
+
+
+def test_each_good_row_is_in_the_table_and_in_the_topic(pair: Pair, spark: SparkSession) -> None:
+    pair.produce(600)
+    told = pair.run_here(spark)
+    assert [event.name for event in told].count("sent") >= 2
+    pair.assert_exactly_once(spark)
+    pair.assert_sent_once()
+    shutil.rmtree(pair.checkpoint)
+    pair.produce(300, seed=2)
+    pair.run_here(spark)
+    pair.assert_exactly_once(spark)
+    pair.assert_sent_once()
+
+
+@pytest.mark.faults
+def test_a_sink_that_is_added_begins_where_the_table_stands(
+    pair: Pair, spark: SparkSession
+) -> None:
+    """And one that was left out for a while sends what it has missed."""
+    pair.without_sink()
+    pair.produce(300)
+    pair.run_here(spark)
+    pair.with_sink()
+    claimed = [event for event in pair.run_here(spark) if event.name == "claimed"]
+    (ends,) = [event.facts["positions"][pair.topic] for event in claimed]
+    pair.produce(300, seed=2)
+    pair.run_here(spark)
+    pair.without_sink()
+    pair.produce(300, seed=3)
+    pair.run_here(spark)
+    pair.with_sink()
+    pair.run_here(spark)
+    pair.assert_exactly_once(spark)
+    seen = Counter(m.key for m in read_committed(pair.bootstrap, pair.target))
+    assert seen == Counter(
+        each.id for each in pair.expected().good if each.offset >= ends[str(each.partition)][1]
+    )
+
+
+def test_a_topic_that_is_missing_is_told(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    pair = Pair.make(kafka, tmp_path)
+    pair.with_sink()
+    with pytest.raises(TopicMissing, match="which is to be sent to, does not exist"):
+        pair.run_here(spark)
+
+
+@pytest.mark.faults
+def test_what_kafka_no_longer_holds_is_a_gap_of_the_sink(pair: Pair, spark: SparkSession) -> None:
+    pair.produce(300)
+    pair.run_here(spark)
+    pair.without_sink()
+    pair.produce(300, seed=2)
+    pair.run_here(spark)
+    remove_records(pair, 1, END)
+    pair.with_sink()
+    with pytest.raises(Gap, match="what Kafka no longer holds"):
+        pair.run_here(spark)
+    pair.spec.write_text(pair.spec.read_text().replace("key: id", "key: id, name: anew"))
+    pair.run_here(spark)
