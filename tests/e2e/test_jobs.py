@@ -44,7 +44,9 @@ class Desk:
         produce(articles.events(load), Target(self.bootstrap, self.topic))
 
     def environ(self, more: Mapping[str, str]) -> dict[str, str]:
-        return {**os.environ, **self.variables, **more}
+        # A JVM that lives for seconds gets nothing back for the second compiler's work.
+        options = f"{os.environ['SPARK_SUBMIT_OPTS']} -XX:TieredStopAtLevel=1"
+        return {**os.environ, **self.variables, "SPARK_SUBMIT_OPTS": options, **more}
 
     def run(self, *command: str, more: Mapping[str, str] | None = None) -> str:
         done = subprocess.run(

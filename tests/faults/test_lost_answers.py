@@ -73,7 +73,8 @@ def test_a_commit_is_settled_by_looking_it_up(
 ) -> None:
     """In one life each fault meets a claim, a batch, and the quarantine that follows it."""
     site = Site.make(kafka, tmp_path, upsert=upsert, rest=proxy.uri)
-    for seed, (name, fault) in enumerate(FAULTS.items()):
+    # How an upsert is published differs, not what becomes of an answer: two faults show it.
+    for seed, (name, fault) in enumerate(list(FAULTS.items())[: 2 if upsert else None]):
         site.produce(500, seed=seed)
         proxy.set_fault(fault, first_of_each("claim", "batch", "follow"), times=3)
         site.run_here(spark)
