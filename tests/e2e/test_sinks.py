@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,12 +41,10 @@ class Pair(Site):
     def with_sink(self) -> None:
         self.spec.write_text(self.spec.read_text() + SINK.format(topic=self.target))
 
-    def assert_sent_once(self, since: int = 0) -> None:
-        """Of each partition that is read, every good record from an offset on."""
+    def assert_sent_once(self) -> None:
+        """Every good record, under its key, and of a key all in one partition."""
         seen = read_committed(self.bootstrap, self.target)
-        wanted = Counter(
-            (each.id, each.title) for each in self.expected().good if each.offset >= since
-        )
+        wanted = Counter((each.id, each.title) for each in self.expected().good)
         found = [json.loads(message.value) for message in seen]
         assert Counter((each["id"], each["title"]) for each in found) == wanted
         assert all(m.key == each["id"] for m, each in zip(seen, found, strict=True))
@@ -64,11 +61,6 @@ def test_each_good_row_is_in_the_table_and_in_the_topic(pair: Pair, spark: Spark
     pair.produce(600)
     told = pair.run_here(spark)
     assert [event.name for event in told].count("sent") >= 2
-    pair.assert_exactly_once(spark)
-    pair.assert_sent_once()
-    shutil.rmtree(pair.checkpoint)
-    pair.produce(300, seed=2)
-    pair.run_here(spark)
     pair.assert_exactly_once(spark)
     pair.assert_sent_once()
 
