@@ -53,10 +53,11 @@ class Found:
         """The topic that it is of, if that is not ours."""
         return next((tp.topic for tp in sorted(self.resumes) if tp.topic != topic), None)
 
-    def fault(self, progress: Progress, held: Ranges) -> str | None:
+    def fault(self, progress: Progress, held: Ranges, whole: str = "the table") -> str | None:
         """Why a run must not rely on it, as the table stands; progress was read after it.
 
-        `held` is what Kafka holds: of what is gone there Spark could offer nothing again.
+        `held` is what Kafka holds: of what is gone there Spark could offer nothing again. `whole`
+        names whose progress it is, for people.
         """
         if self.damage:
             return f"it is damaged: {self.damage}"
@@ -64,8 +65,8 @@ class Found:
         for tp, offset in sorted(self.resumes.items()):
             if tp in ends and offset > ends[tp].end:
                 return (
-                    f"it is ahead of the table: in partition {tp.partition} of {tp.topic} it "
-                    f"would go on at offset {offset}, and the table ends at {ends[tp].end}"
+                    f"it is ahead of {whole}: in partition {tp.partition} of {tp.topic} it "
+                    f"would go on at offset {offset}, and {whole} ends at {ends[tp].end}"
                 )
             if tp in held and offset < held[tp].start:
                 return (

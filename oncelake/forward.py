@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -46,9 +45,9 @@ class Forward:
         self._sink = KafkaSink(_sending(spec, given).target(slots_of(spark)), on_step)
         self._epochs = Epochs()
 
-    def start(self, progress: Progress, held: Ranges, tell: Tell) -> Progress:
-        """Take over, and complete what a former run has begun. Gives progress as the stream must
-        go on from it: not past what this sink has sent. `held` is what Kafka holds."""
+    def start(self, progress: Progress, held: Ranges, tell: Tell) -> Ranges:
+        """Take over, and complete what a former run has begun. Gives the table's positions, or
+        this sink's where it is behind. `held` is what Kafka holds."""
         standing = self._sink.start()
         self._epochs = progress.origin.epochs
         if standing.last is None:
@@ -59,7 +58,7 @@ class Forward:
         tell(events.took_over(self._given.name, self._given.topic, self._sink.standing.sequence))
         reached = self._reached(progress.positions)
         self._refuse_gone(reached, held)
-        return replace(progress, positions=reached)
+        return reached
 
     def write(self, rows: DataFrame, ranges: Ranges, number: int, tell: Tell) -> None:
         """A batch that the table holds."""
@@ -91,8 +90,11 @@ class Forward:
 
     def _good(self, rows: DataFrame) -> DataFrame:
         """Messages of the records that are good, and where each was read."""
-        column = self._given.key_column
-        key = F.col(RECORD)[column].cast("string").cast("binary") if column else F.col("key")
+        key, column = F.col("key"), self._given.key_column
+        if column:
+            # A tombstone has no columns: it is known by the key that it had.
+            own = F.col(RECORD)[column].cast("string").cast("binary")
+            key = F.when(F.isnull(RECORD), key).otherwise(own)
         judged = self._reading.due(rows, watermark=None).rows()
         return judged.filter(F.isnull(REASON)).select(
             key.alias("key"),
@@ -117,7 +119,6 @@ class Forward:
             )
 
     def _reached(self, positions: Ranges) -> dict[TopicPartition, Span]:
-        """The table's positions, or this sink's where it is behind."""
         last = self._sink.standing.last
         sent = (last.batch.ranges or {}) if last else {}
         return {

@@ -63,9 +63,13 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     committer = Committer(spec.name, tables.main, tables.sides, running.on_step)
     progress = claim(committer, topics, topics.starts(spec.source.start), running)
     forwards = _forwards(spark, spec, reading, running)
+    written = progress.positions
     for forward in forwards:
-        progress = forward.start(progress, topics.offsets, running.tell)
-    if fault := found.fault(progress, topics.offsets):
+        reached = forward.start(progress, topics.offsets, running.tell)
+        written = {tp: min(span, reached[tp]) for tp, span in written.items()}
+    progress = replace(progress, positions=written)
+    whole = "the table with its sinks" if forwards else "the table"
+    if fault := found.fault(progress, topics.offsets, whole):
         committer.require_ownership()
         running.tell(events.set_aside(running.checkpoint, logs.set_aside(), fault))
     epochs = committer.epochs

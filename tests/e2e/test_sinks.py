@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from oncelake.errors import Gap, TopicMissing
 from oncelake.local.kafka import LocalKafka, create_topic
+from oncelake.samples import articles
 from tests.faults.test_kafka import remove_records
 from tests.outbox import read_committed
 from tests.site import Site
@@ -25,10 +27,11 @@ class Pair(Site):
     """A pipeline with a topic besides its table."""
 
     @classmethod
-    def paired(cls, kafka: LocalKafka, folder: Path, max_offsets: int = 300) -> Pair:
-        pair = cls.make(kafka, folder, max_offsets)
+    def paired(cls, kafka: LocalKafka, folder: Path, upsert: bool = False,
+               more: str = "") -> Pair:  # fmt: skip
+        pair = cls.make(kafka, folder, max_offsets=300, upsert=upsert, more=more)
         create_topic(kafka.bootstrap, pair.target, 2)
-        pair.spec.write_text(pair.spec.read_text() + SINK.format(topic=pair.target))
+        pair.with_sink()
         return pair
 
     @property
@@ -88,6 +91,23 @@ def test_a_sink_that_is_added_begins_where_the_table_stands(
     assert seen == Counter(
         each.id for each in pair.expected().good if each.offset >= ends[str(each.partition)][1]
     )
+
+
+@pytest.mark.faults
+def test_a_tombstone_is_sent_without_a_value_under_the_key_it_had(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    pair = Pair.paired(kafka, tmp_path, upsert=True, more="deletes: tombstone\n")
+    (event,) = articles.events(articles.Load(1))
+    producer = Producer({"bootstrap.servers": pair.bootstrap})
+    for value in (event.value, None):
+        producer.produce(pair.topic, value, event.key)
+    assert producer.flush(30) == 0
+    pair.run_here(spark)
+    first, second = read_committed(pair.bootstrap, pair.target)
+    assert json.loads(first.value)["id"] == first.key == second.key
+    assert second.value == ""
+    assert spark.table(pair.table).count() == 0
 
 
 def test_a_topic_that_is_missing_is_told(

@@ -10,13 +10,14 @@ import random
 import shutil
 import signal
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from oncelake.demo.run import PipelineRun
 from oncelake.local.kafka import LocalKafka
@@ -25,6 +26,9 @@ from tests.outbox import PARTITIONS, Outbox
 pytestmark = pytest.mark.chaos
 MESSAGES, ROUNDS, BROKER_ROUNDS = 100_000, 20, (3, 7, 11, 15, 19)
 KEYS = 50
+READ_SECONDS = 60.0
+AWAY = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+"""While the broker is killed; it comes back."""
 SEED = 20261117
 
 
@@ -47,6 +51,13 @@ class Watch:
             self._ends.set()
             self._thread.join()
 
+    def await_all(self, count: int) -> None:
+        deadline = time.monotonic() + READ_SECONDS
+        while len(self.values) < count and not self.wrong:
+            assert self._thread.is_alive(), "the reader has died"
+            assert time.monotonic() < deadline, f"{len(self.values)} of {count} were seen"
+            threading.Event().wait(0.1)
+
     def _read(self) -> None:
         consumer = Consumer(
             {
@@ -63,8 +74,10 @@ class Watch:
         last: dict[bytes | None, int] = defaultdict(lambda: -1)
         while not self._ends.is_set():
             for message in consumer.consume(1000, timeout=0.2):
-                if message.error() is not None:
-                    continue  # The broker is away: it comes back.
+                if (error := message.error()) is not None:
+                    if error.code() not in AWAY:
+                        self.wrong.append(str(error))
+                    continue
                 key, value = message.key(), int(message.value() or b"")
                 if value <= last[key]:
                     self.wrong.append(f"{value} of {key!r} after {last[key]}")
@@ -106,7 +119,6 @@ def test_nobody_sees_a_message_twice_or_out_of_order(tmp_path: Path) -> None:
                     shutil.rmtree(box.checkpoint, ignore_errors=True)
             box.run_to_the_end()
             box.assert_once(range(MESSAGES))
-            while len(watch.values) < MESSAGES and not watch.wrong:
-                threading.Event().wait(0.1)
+            watch.await_all(MESSAGES)
         assert not watch.wrong, watch.wrong
         assert sorted(watch.values) == list(range(MESSAGES))
