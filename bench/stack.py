@@ -90,6 +90,13 @@ class Stack:
         processes = (psutil.Process(), psutil.Process(gateway.proc.pid))
         return sum(sum(process.cpu_times()[:2]) for process in processes)
 
+    def worker_bytes(self) -> int:
+        """Resident memory of the largest of Spark's Python workers."""
+        gateway = self.spark.sparkContext._gateway
+        assert gateway is not None
+        below = psutil.Process(gateway.proc.pid).children(recursive=True)
+        return max((process.memory_info().rss for process in below), default=0)
+
     def used_heap(self) -> int:
         """Bytes of live objects in the driver's JVM."""
         # The first collection lets Spark's cleaner drop what the second can then free.

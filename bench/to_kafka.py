@@ -23,6 +23,7 @@ from bench.results import Result
 from bench.rounds import estimate, order_of, paired_ratios
 from bench.sides import batch_seconds
 from bench.stack import PARTITIONS, Load, Stack, stack
+from bench.trend import growth_percent
 from oncelake import events, outbound, pipeline, source
 from oncelake.kafka_sink.target import Sending
 from oncelake.local.kafka import create_topic
@@ -30,6 +31,7 @@ from oncelake.local.kafka import create_topic
 BATCH = 400_002
 WARM_UPS = 2
 LEAST_OF_DEFAULTS, LEAST_OF_TUNED = 1.3, 0.9
+MOST_GROWTH_PERCENT = 5.0
 SPARK, SPARK_TUNED, OURS, OURS_TUNED = "spark", "spark_tuned", "oncelake", "oncelake_tuned"
 TUNED = {"linger.ms": "50", "batch.size": "1000000", "compression.type": "none"}
 ANSWER_SECONDS = 30.0
@@ -37,10 +39,12 @@ ANSWER_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """`outside` is the share of the tasks' time in which nothing was being sent."""
+    """`outside` is the share of the tasks' time in which nothing was being sent, `worker_bytes` the
+    memory of the largest Python worker after it."""
 
     rows_per_second: float
     outside: float = 0.0
+    worker_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,21 @@ def _results(laps: Mapping[str, Sequence[Lap]], setting: Mapping[str, Any]) -> l
                 details={**details, "ratio": asdict(ratio)},
             )
         )
-    return found
+    return [*found, _memory(laps[OURS])]
+
+
+def _memory(laps: Sequence[Lap]) -> Result:
+    """The workers live on from batch to batch and from round to round."""
+    held = [lap.worker_bytes for lap in laps]
+    growth = growth_percent(range(len(held)), held) if len(held) > 1 else 0.0
+    return Result(
+        name="to_kafka_worker_memory_growth",
+        value=round(growth, 2),
+        target=f"at most {MOST_GROWTH_PERCENT:g} % over {len(held)} rounds",
+        holds=growth <= MOST_GROWTH_PERCENT,
+        shown=f"{growth:+.1f} %; {held[-1] / 2**20:.0f} MiB at the end",
+        details={"worker_bytes": held},
+    )
 
 
 def _lap(ground: Stack, side: Side, topic: str) -> tuple[Lap, Content]:
@@ -140,7 +158,7 @@ def _oncelake(settings: Mapping[str, str]) -> Callable[[Stack, str], Lap]:
         query.wait()
         sent = [event.facts for event in told if event.name == "sent"]
         busy, sending_seconds = (sum(each[name] for each in sent) for name in ("busy", "sending"))
-        return Lap(_rate(ground, query.query), 1 - sending_seconds / busy)
+        return Lap(_rate(ground, query.query), 1 - sending_seconds / busy, ground.worker_bytes())
 
     return run
 

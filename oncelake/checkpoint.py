@@ -25,6 +25,7 @@ from oncelake.model import Progress, Ranges, Span, TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
 OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"}
+ASIDE, ASIDE_TIME = ".aside-", "%Y%m%dT%H%M%S%fZ"
 LOG_VERSION, SOURCE_VERSION = "v1", "\0v1"
 
 
@@ -74,6 +75,15 @@ class Found:
                     f"go on at offset {offset}, and Kafka holds none before {held[tp].start}"
                 )
         return None
+
+
+def set_aside_at(name: str) -> datetime | None:
+    """When a checkpoint of this name was set aside; None where the name does not tell."""
+    try:
+        when = datetime.strptime(name.rpartition(ASIDE)[2], ASIDE_TIME)
+    except ValueError:
+        return None
+    return when.replace(tzinfo=UTC)
 
 
 def prepare(checkpoint: str) -> None:
@@ -159,7 +169,7 @@ class Checkpoint:
     def set_aside(self) -> str:
         """Rename it, and say to what."""
         root = self._files.root
-        aside = f"{root}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
+        aside = f"{root}{ASIDE}{datetime.now(UTC):{ASIDE_TIME}}"
         try:
             self._files.move_to(aside)
         except OSError as error:

@@ -22,9 +22,8 @@ from oncelake import events, lake, source
 from oncelake.decode import REASON, RECORD
 from oncelake.errors import Gap
 from oncelake.events import Tell
+from oncelake.kafka_sink.modes import open_sink
 from oncelake.kafka_sink.plan import Batch
-from oncelake.kafka_sink.sink import KafkaSink
-from oncelake.kafka_sink.slots import slots_of
 from oncelake.kafka_sink.target import Sending
 from oncelake.model import Epochs, Progress, Ranges, Span, TopicPartition, non_empty, show_ranges
 from oncelake.reading import Reading
@@ -42,7 +41,7 @@ class Forward:
         self._spec = spec
         self._given = given
         self._reading = reading
-        self._sink = KafkaSink(_sending(spec, given).target(slots_of(spark)), on_step)
+        self._sink = open_sink(spark, _sending(spec, given), on_step)
         self._epochs = Epochs()
 
     def start(self, progress: Progress, held: Ranges, tell: Tell) -> Ranges:
@@ -84,7 +83,7 @@ class Forward:
 
     def _send(self, rows: DataFrame, batch: Batch, tell: Tell) -> None:
         began = time.monotonic()
-        sent = self._sink.write(self._good(rows), _only_messages, batch)
+        sent = self._sink.write(self._good(rows), _as_they_are, batch)
         facts = {"topic": self._given.topic, **sent.to_json()}
         tell(events.sent(batch.number, facts, time.monotonic() - began))
 
@@ -127,8 +126,8 @@ class Forward:
         }
 
 
-def _only_messages(rows: DataFrame) -> DataFrame:
-    return rows.select("key", "value")
+def _as_they_are(rows: DataFrame) -> DataFrame:
+    return rows
 
 
 def _sending(spec: PipelineSpec, given: KafkaSinkSpec) -> Sending:
@@ -137,4 +136,5 @@ def _sending(spec: PipelineSpec, given: KafkaSinkSpec) -> Sending:
     options = {**(source.client_config(spec.source) if same else {}), **given.options}
     options.pop("bootstrap.servers", None)
     return Sending(given.topic, given.bootstrap, None, given.name, options,
-                   given.transaction_timeout_seconds, given.too_large)  # fmt: skip
+                   given.transaction_timeout_seconds, given.too_large, given.mode,
+                   given.foreign)  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
@@ -11,10 +11,11 @@ from oncelake import events, lake, pipeline
 from oncelake.batch import BatchWriter
 from oncelake.checkpoint import prepare
 from oncelake.events import Tell
+from oncelake.kafka_sink.modes import open_sink
 from oncelake.kafka_sink.offered import offered
 from oncelake.kafka_sink.send import OnSlotStep, no_step
 from oncelake.kafka_sink.sink import KafkaSink, OnStep
-from oncelake.kafka_sink.slots import Messages, messages, slots_of
+from oncelake.kafka_sink.slots import Messages, messages
 from oncelake.kafka_sink.target import Sending
 from oncelake.query import RunningQuery
 
@@ -58,11 +59,10 @@ def write(stream: DataFrame, sending: Sending, running: pipeline.Running,
     """Fence the former run and begin to send."""
     spark = stream.sparkSession
     become = messages(stream, sending.key)
-    target = replace(sending.target(slots_of(spark)), on_slot_step=steps.slot)
+    sink = open_sink(spark, sending, steps.driver, steps.slot)
     prepare(running.checkpoint)
-    sink = KafkaSink(target, steps.driver)
     standing = sink.start()
-    running.tell(events.took_over(target.name, target.topic, standing.sequence))
+    running.tell(events.took_over(sink.name, sending.topic, standing.sequence))
     files = lake.Folder(spark, running.checkpoint)
     writer = KafkaWriter(sink, become, files, running.tell)
     return pipeline.query(stream, writer, running, sink.require_ownership)

@@ -93,14 +93,15 @@ def describe(config: Mapping[str, str], topics: Sequence[str]) -> Topics:
     return Topics(origin, {tp: Span(low[tp], high[tp]) for tp in keys})
 
 
-def once_led(ask: Callable[[], Answer]) -> Answer:
-    """Ask again where a partition has no leader: for a moment after it was created, or moved."""
+def once_led(ask: Callable[[], Answer], also: tuple[int, ...] = ()) -> Answer:
+    """Ask again where a partition has no leader: for a moment after it was created, or moved. And
+    where the answer is one of `also`."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:
             return ask()
         except KafkaException as error:
-            if error.args[0].code() not in NOT_LED or time.monotonic() > deadline:
+            if error.args[0].code() not in (*NOT_LED, *also) or time.monotonic() > deadline:
                 raise
             Event().wait(ASK_AGAIN_SECONDS)
 

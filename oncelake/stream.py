@@ -72,6 +72,8 @@ def write(
     options: Mapping[str, str] | None = None,
     transaction_timeout: float = 120.0,
     too_large: str = "stop",
+    mode: str = "transactions",
+    foreign: str = "stop",
 ) -> RunningQuery: ...
 
 
@@ -102,7 +104,9 @@ def write(
     is the message's key; without a column `value` every row is sent as JSON. Readers with
     `isolation.level=read_committed` see each row once. `options` are librdkafka settings. A row
     larger than the topic takes stops the stream, or goes to `<topic>.quarantine` with
-    `too_large="quarantine"`.
+    `too_large="quarantine"`. For a cluster without transactions there is `mode="offsets"`, which
+    sends of each key the newest row of a batch, and wants nobody else to write to the topic
+    meanwhile (docs/to-kafka.md).
     """
     running = pipeline.Running(checkpoint, trigger_seconds, once)
     if isinstance(kafka, str):
@@ -123,8 +127,11 @@ def _into_topic(  # noqa: PLR0913 (most by keyword)
     options: Mapping[str, str] | None = None,
     transaction_timeout: float = 120.0,
     too_large: str = "stop",
+    mode: str = "transactions",
+    foreign: str = "stop",
 ) -> RunningQuery:
-    sending = Sending(topic, bootstrap, key, pipeline_name, options, transaction_timeout, too_large)
+    sending = Sending(topic, bootstrap, key, pipeline_name, options, transaction_timeout, too_large,
+                      mode, foreign)  # fmt: skip
     return outbound.write(stream, sending, running)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from oncelake.demo.run import PipelineRun
 from oncelake.demo.tally import Event
@@ -25,8 +26,9 @@ table: {{name: unused.news.articles}}
 checkpoint: checkpoint
 catalog: {{type: jdbc, uri: 'jdbc:sqlite:catalog.db', warehouse: warehouse}}
 spark:
-  master: local[2]
-  settings: {{spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1}}
+  master: {master}
+  settings:
+    spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1
 """
 ANSWER_SECONDS = 30.0
 PARTITIONS, KEYS = 3, 10
@@ -50,6 +52,9 @@ class Outbox:
     source: str
     target: str
     folder: Path
+    master: str = "local[2]"
+    settings: str = ""
+    """Further lines of Spark's settings."""
 
     @classmethod
     def make(cls, kafka: LocalKafka, folder: Path, partitions: int = PARTITIONS) -> Self:
@@ -66,12 +71,13 @@ class Outbox:
     def run(self, *words: str) -> PipelineRun:
         """The stream as a process of its own (see tests.faults.sender)."""
         spec = self.folder / "pipeline.yaml"
-        spec.write_text(SPEC.format(bootstrap=self.bootstrap, source=self.source))
+        given = {"bootstrap": self.bootstrap, "source": self.source, "master": self.master}
+        spec.write_text(SPEC.format(**given) + self.settings)
         schema = resources.files("oncelake.samples").joinpath("article.avsc").read_text()
         (self.folder / "article.avsc").write_text(schema)
-        given = ("--target", self.target, *words)
+        words = ("--target", self.target, *words)
         return PipelineRun(
-            spec, self.folder / "run.log", program=("tests.faults.sender",), words=given
+            spec, self.folder / "run.log", program=("tests.faults.sender",), words=words
         )
 
     def run_to_the_end(self, *words: str) -> list[Event]:
@@ -95,6 +101,15 @@ class Outbox:
             options["maxOffsetsPerTrigger"] = str(most)
         return spark.readStream.format("kafka").options(**options).load()
 
+    def partitions_by_java(self, spark: SparkSession) -> dict[str, int]:
+        """Into which partition each key goes by Java's producer, in a topic of as many."""
+        other = f"{self.target}.java"
+        create_topic(self.bootstrap, other, PARTITIONS)
+        keys = spark.range(KEYS).selectExpr("concat('k', id) AS key", "'' AS value")
+        options = {"kafka.bootstrap.servers": self.bootstrap, "topic": other}
+        keys.write.format("kafka").options(**options).save()
+        return {message.key: message.partition for message in read_committed(self.bootstrap, other)}
+
     def seen(self) -> list[Seen]:
         return read_committed(self.bootstrap, self.target)
 
@@ -109,6 +124,16 @@ class Outbox:
         assert all(each == sorted(each) for each in by_key.values()), "reordered"
         homes = {(message.key, message.partition) for message in seen}
         assert len(homes) == len(by_key), "a key in two partitions"
+
+
+def with_coordinates(stream: DataFrame) -> DataFrame:
+    """Its messages, and where each was read."""
+    return stream.select(
+        "key",
+        "value",
+        F.col("partition").alias("kafka_partition"),
+        F.col("offset").alias("kafka_offset"),
+    )
 
 
 def read_committed(bootstrap: str, topic: str) -> list[Seen]:

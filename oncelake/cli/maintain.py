@@ -17,11 +17,12 @@ def add(verbs: Verbs) -> None:
     verb = verbs.add_parser(
         "maintain",
         help="join small files, forget old snapshots, remove files that nobody refers to",
-        description="For the pipeline's table and its side tables, also while it runs. How old is "
-        "old stands in the spec's maintenance. What a commit may still refer to is left alone.",
+        description="For the pipeline's table and its side tables, also while it runs; and what "
+        "killed runs have left in Spark's checkpoint, or set aside. How old is old stands in the "
+        "spec's maintenance. What a commit may still refer to is left alone.",
     )
-    given.add(verb, "one JSON document a table")
-    verb.add_argument("--dry-run", action="store_true", help="only name the orphans")
+    given.add(verb, "one JSON document a table, and one of the checkpoint")
+    verb.add_argument("--dry-run", action="store_true", help="only name what would be removed")
     verb.set_defaults(handler=run)
 
 
@@ -35,6 +36,7 @@ def _lines(done: Upkeep, dry_run: bool) -> str:
 
 def run(args: argparse.Namespace) -> int:
     from oncelake.ops.maintain import maintain
+    from oncelake.ops.prune import prune
 
     spec = given.spec_of(args)
     failed = False
@@ -43,4 +45,6 @@ def run(args: argparse.Namespace) -> int:
             failed |= bool(done.failed)
             told = json.dumps(done.to_json()) if args.json else _lines(done, args.dry_run)
             print(told, flush=True)
+        pruned = prune(spark, spec, args.dry_run)
+        print(json.dumps(pruned.to_json()) if args.json else pruned.in_words(args.dry_run))
     return TerminalError.exit_code if failed else 0

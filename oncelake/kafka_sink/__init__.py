@@ -1,4 +1,4 @@
-"""Spark into Kafka, exactly once, by Kafka's transactions.
+"""Spark into Kafka, exactly once, by Kafka's transactions; for clusters without see offsets.
 
 1. Fence. A run takes over the sink's plan by its transactional id: Kafka refuses the former run
    from then on. It ends what that has left open in the slots, and reads how far each has come.

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from oncelake.errors import TooLarge
+from oncelake.kafka_sink.bulk import Bulk
 
 QUEUED_BYTES, CHUNK_BYTES, CHUNK_ROWS = 64 << 20, 8 << 20, 5_000
 PLAIN = {"key", "value"}
 """What a whole batch can be handed over with; headers and the like go message by message."""
 SHOWN = 80
+ANY = -1
+"""The partition that a key belongs to, by Kafka's own rule."""
+
+OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +34,23 @@ class Address:
 
 
 class Messages:
-    """Messages into one topic. What goes wrong with them is told at the latest by the commit."""
+    """Messages into one topic, and one partition of it if that is said. What goes wrong with them
+    `on_delivery` is told; with transactions the commit tells it."""
 
-    def __init__(self, producer: Producer, address: Address) -> None:
+    def __init__(self, producer: Producer, address: Address, partition: int = ANY,
+                 on_delivery: OnDelivery | None = None) -> None:  # fmt: skip
         self._producer = producer
         self._to = address
+        self._how: dict[str, Any] = {"partition": partition}
+        if on_delivery is not None:
+            self._how["on_delivery"] = on_delivery
+        told = partition != ANY or on_delivery is not None
+        self._bulk = None if told else Bulk.of(producer, address.topic)
+
+    def close(self) -> None:
+        """Before the producer is closed."""
+        if self._bulk is not None:
+            self._bulk.close()
 
     def send(self, batch: pa.RecordBatch) -> int:
         """Enqueue them all; how many of them were put aside."""
@@ -55,13 +73,18 @@ class Messages:
         return aside
 
     def _enqueue(self, chunk: pa.RecordBatch) -> None:
+        plain = set(chunk.schema.names) <= PLAIN
+        if plain and self._bulk is not None:
+            self._bulk.enqueue(chunk)
+            return
         rows: list[dict[str, Any]] = chunk.to_pylist()
-        if set(chunk.schema.names) <= PLAIN:
-            if self._producer.produce_batch(self._to.topic, rows) != len(rows):
+        if plain:
+            if self._producer.produce_batch(self._to.topic, rows, **self._how) != len(rows):
                 raise next(KafkaException(row["_error"]) for row in rows if "_error" in row)
             return
         for row in rows:
-            self._producer.produce(row.pop("topic", None) or self._to.topic, **_given(row))
+            topic = row.pop("topic", None) or self._to.topic
+            self._producer.produce(topic, **{**self._how, **_given(row)})
 
     def _put_aside(self, batch: pa.RecordBatch, sizes: np.ndarray[Any, Any]) -> None:
         """Whole, with the reason, in the same transaction; or refuse all."""
@@ -69,9 +92,9 @@ class Messages:
             reason = f"{size:,} bytes, and {self._to.topic} takes {self._to.largest:,}"
             if self._to.aside is None:
                 raise TooLarge(
-                    f"the row with key {_shown(row.get('key'))} has {reason}. Nothing of this "
-                    "batch's slot was sent. Raise the topic's max.message.bytes, or have such rows "
-                    'put aside: too_large="quarantine"'
+                    f"the row with key {_shown(row.get('key'))} has {reason}. Its batch is not "
+                    "complete. Raise the topic's max.message.bytes, or have such rows put aside: "
+                    'too_large="quarantine"'
                 )
             given = _given({k: v for k, v in row.items() if k not in ("topic", "partition")})
             given["headers"].append(("oncelake.reason", reason.encode()))
@@ -89,9 +112,13 @@ def _sizes(batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
 
 def _given(row: dict[str, Any]) -> dict[str, Any]:
     """As `produce` takes it: no partition means any."""
-    headers = row.pop("headers", None) or ()
-    given = {name: value for name, value in row.items() if value is not None}
-    return {**given, "headers": [(header["key"], header["value"]) for header in headers]}
+    headers = given_headers(row.pop("headers", None))
+    return {name: value for name, value in row.items() if value is not None} | {"headers": headers}
+
+
+def given_headers(column: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, bytes | None]]:
+    """As Kafka's clients give and take them."""
+    return [(header["key"], header["value"]) for header in column or ()]
 
 
 def _shown(key: bytes | None) -> str:

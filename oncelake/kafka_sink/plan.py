@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from oncelake.checkpoint import offsets_of
 from oncelake.errors import CheckpointUnusable, Gap
@@ -26,6 +27,8 @@ class Dealt(Enum):
     """Each partition of the topic that is read is a slot: rows stay where Spark has read them."""
     BY_KEY = "key"
     """Rows of one key are in one slot, by the key's hash."""
+    BY_TARGET = "target"
+    """Each partition of the topic that is sent to is a slot: for what goes without transactions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +57,40 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """`held` are the offsets at which the slots' partitions ended before anything of it was sent,
+    where that is what tells how much of it has landed."""
+
     sequence: int
     batch: Batch
     dealt: Dealt
     slots: tuple[int, ...]
+    held: tuple[int, ...] = ()
 
     def to_text(self) -> str:
-        return compact(
-            {
-                "format": FORMAT,
-                "sequence": self.sequence,
-                "query": self.batch.query,
-                "batch": self.batch.number,
-                "begins": list(self.batch.begins),
-                "ends": list(self.batch.ends),
-                "dealt": self.dealt.value,
-                "slots": list(self.slots),
-            }
-        )
+        return compact(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "sequence": self.sequence,
+            "query": self.batch.query,
+            "batch": self.batch.number,
+            "begins": list(self.batch.begins),
+            "ends": list(self.batch.ends),
+            "dealt": self.dealt.value,
+            "slots": list(self.slots),
+            **({"held": list(self.held)} if self.held else {}),
+        }
 
     @classmethod
     def from_text(cls, text: str) -> Plan:
-        data = json.loads(text)
+        return cls.from_json(json.loads(text))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plan:
         batch = Batch(data["query"], data["batch"], tuple(data["begins"]), tuple(data["ends"]))
-        return cls(data["sequence"], batch, Dealt(data["dealt"]), tuple(data["slots"]))
+        dealt, slots = Dealt(data["dealt"]), tuple(data["slots"])
+        return cls(data["sequence"], batch, dealt, slots, tuple(data.get("held", ())))
 
 
 @dataclass(frozen=True, slots=True)

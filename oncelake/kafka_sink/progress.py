@@ -33,7 +33,28 @@ PLANS = 0
 TAIL = 16
 """How many offsets before the end are looked at first: the last record is hardly ever further."""
 
+NOT_YET_KNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART)
+"""What a broker says of a partition that another has just made."""
+
 Config = Mapping[str, str]
+
+
+READING = {
+    "isolation.level": "read_committed",
+    "enable.auto.commit": "false",
+    "enable.partition.eof": "true",
+    "fetch.wait.max.ms": "10",
+    "log_level": "0",
+}
+"""How what is in Kafka already is read."""
+READING_ALL = READING | {"isolation.level": "read_uncommitted"}
+"""The same, with what is not decided: else a partition seems to end before that."""
+
+
+def connection(config: Config) -> dict[str, str]:
+    """What it takes to reach a cluster: a producer's own settings are none of a consumer's."""
+    kept = ("bootstrap.", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.")
+    return {key: value for key, value in config.items() if key.startswith(kept)}
 
 
 def partition_of(slot: int) -> int:
@@ -83,20 +104,10 @@ def setting(admin: AdminClient, topic: str, name: str) -> str:
 
 def last(config: Config, topic: str, partition: int) -> str | None:
     """The last committed record of a partition. Fence first: see above."""
-    consumer = Consumer(
-        {
-            **config,
-            "group.id": f"{topic}.reader",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": "false",
-            "enable.partition.eof": "true",
-            "fetch.wait.max.ms": "10",
-            "log_level": "0",
-        }
-    )
+    consumer = Consumer({**connection(config), **READING, "group.id": f"{topic}.reader"})
     try:
         here = TopicPartition(topic, partition)
-        low, high = once_led(lambda: consumer.get_watermark_offsets(here, timeout=ANSWER_SECONDS))
+        low, high = watermarks(consumer, here)
         window = TAIL
         while low < high:
             begin = max(low, high - window)
@@ -110,6 +121,13 @@ def last(config: Config, topic: str, partition: int) -> str | None:
     return None
 
 
+def watermarks(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    """First and next offset of a partition that was made, be it a moment ago."""
+    return once_led(
+        lambda: consumer.get_watermark_offsets(partition, timeout=ANSWER_SECONDS), NOT_YET_KNOWN
+    )
+
+
 def _last_since(consumer: Consumer, topic: str, partition: int, begin: int) -> str | None:
     consumer.assign([TopicPartition(topic, partition, begin or OFFSET_BEGINNING)])
     found: str | None = None
@@ -121,7 +139,8 @@ def _last_since(consumer: Consumer, topic: str, partition: int, begin: int) -> s
             )
         error, value = message.error(), message.value()
         if error is None:
-            found = None if value is None else value.decode()
+            # One without a value removes another (see planlog) and says nothing.
+            found = found if value is None else value.decode()
         elif error.code() == KafkaError._PARTITION_EOF:
             return found
         else:
@@ -133,17 +152,29 @@ def transactional_id(sink: str, slot: int | str) -> str:
     return f"oncelake.{sink}.{slot}"
 
 
+class _Fatal:
+    """The first error after which a producer cannot go on."""
+
+    error: KafkaError | None = None
+
+    def note(self, error: KafkaError) -> None:
+        if error.fatal() and self.error is None:
+            self.error = error
+
+
 class Transactional:
     """A transactional producer; as it is made it fences every former one of its id."""
 
     def __init__(self, config: Config, transactional_id: str, timeout_ms: int) -> None:
-        self._fatal: KafkaError | None = None
+        # Apart from this: a producer that its own callback holds would live, with all its threads,
+        # until Python's collector finds it.
+        self._fatal = _Fatal()
         self.producer = Producer(
             {
                 **config,
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": str(timeout_ms),
-                "error_cb": self._note_fatal,
+                "error_cb": self._fatal.note,
                 "log_level": "0",
             }
         )
@@ -173,10 +204,6 @@ class Transactional:
     def cause(self, error: KafkaException) -> KafkaError:
         """A producer that was fenced says only that it cannot go on, once it has said why."""
         told: KafkaError = error.args[0]
-        if told.code() == KafkaError._FATAL and self._fatal is not None:
-            return self._fatal
+        if told.code() == KafkaError._FATAL and self._fatal.error is not None:
+            return self._fatal.error
         return told
-
-    def _note_fatal(self, error: KafkaError) -> None:
-        if error.fatal() and self._fatal is None:
-            self._fatal = error

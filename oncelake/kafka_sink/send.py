@@ -12,31 +12,35 @@ fence back: it waits for the other's receipt.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from threading import Event
+from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from confluent_kafka import KafkaError, KafkaException
 
-from oncelake.errors import Fenced, TerminalError, TooLarge, Unaccounted
+from oncelake.errors import Fenced, TooLarge, Unaccounted
 from oncelake.kafka_sink import progress
 from oncelake.kafka_sink.messages import Address, Messages
 from oncelake.kafka_sink.plan import Plan, Receipt
 from oncelake.kafka_sink.progress import Transactional
+from oncelake.kafka_sink.told import Rows, Tally, told
 
 DIGEST = "_digest"
 LOOK_AGAIN_SECONDS = 0.2
+AHEAD_BYTES = 64 << 20
+"""Of a slot's rows, how much is taken at most before its producer is ready."""
 FENCED = (
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
 )
-RESULT = pa.schema([("slot", pa.int32()), ("rows", pa.int64()), ("aside", pa.int64()),
-                    ("sent", pa.bool_()), ("seconds", pa.float64()), ("sending", pa.float64()),
-                    ("fault", pa.string()), ("problem", pa.string())])  # fmt: skip
 
 
 class SlotStep(Enum):
@@ -46,6 +50,8 @@ class SlotStep(Enum):
     READ = "read"
     SEND = "send"
     COMMIT = "commit"
+    YIELD = "yield"
+    """Fenced by another task of the same slot, which sends the rows."""
 
 
 OnSlotStep = Callable[[str, SlotStep], None]
@@ -72,88 +78,81 @@ class Order:
         return progress.transactional_id(self.sink, slot)
 
 
-@dataclass(slots=True)
-class Tally:
-    """What a slot's rows come to."""
-
-    rows: int = 0
-    aside: int = 0
-    digest: int = 0
-    sending: float = 0.0
-
-    def add(self, rows: pa.RecordBatch) -> None:
-        self.rows += rows.num_rows
-        # Hashes are added up as 64-bit numbers are: past the greatest comes the least.
-        hashes = rows.column(DIGEST).to_numpy(zero_copy_only=False)
-        with np.errstate(over="ignore"):
-            self.digest = int(np.int64(self.digest) + hashes.sum(dtype=np.int64))
-
-    def receipt(self, sequence: int) -> Receipt:
-        return Receipt(sequence, self.rows, self.digest)
-
-
-def send(order: Order, task: int, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def send(order: Order, task: int, rows: Rows) -> Rows:
     """The work of a task; yields one row that says what became of it."""
-    began, slot = time.perf_counter(), order.slots[task]
-    tally = Tally()
-    fresh, fault = False, None
-    try:
-        fresh = _sent(order, slot, rows, tally)
-    except TerminalError as error:
-        # Told to the driver: to try the task again would not mend it.
-        fault = error
-    seconds = time.perf_counter() - began
-    told = (None, None) if fault is None else (type(fault).__name__, str(fault))
-    row = (slot, tally.rows, tally.aside, fresh, seconds, tally.sending, *told)
-    yield pa.RecordBatch.from_pylist([dict(zip(RESULT.names, row, strict=True))], schema=RESULT)
+    slot, tally = order.slots[task], Tally()
+    return told(slot, tally, lambda: _send(order, slot, rows, tally))
 
 
-def _sent(order: Order, slot: int, rows: Iterable[pa.RecordBatch], tally: Tally) -> bool:
-    """Whether it was this task that has sent the rows."""
+def _send(order: Order, slot: int, rows: Rows, tally: Tally) -> None:
+    # To fence and to look up is to wait for Kafka: Spark may get the first rows ready meanwhile.
+    with ThreadPoolExecutor(1) as beside:
+        opening = beside.submit(_open, order, slot)
+        rows = _begun(rows, until=opening)
+        opened = opening.result()
+    if opened is None:
+        return
+    if opened.sent is not None and opened.sent.sequence >= order.sequence:
+        _require_same(opened.sent, order, slot, rows, tally)
+    elif _deliver(opened.by, order, slot, rows, tally):
+        tally.fresh = tally.rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A producer that has fenced all others of its slot, and what they had sent last."""
+
+    by: Transactional
+    sent: Receipt | None
+
+
+def _open(order: Order, slot: int) -> _Opened | None:
+    """None for a zombie's task: to fence would only disturb the run that has taken over."""
     if _overtaken(order):
-        # A zombie's task: to fence would only disturb the run that has taken over.
-        return False
+        return None
     order.on_step("before", SlotStep.FENCE)
     transactional = Transactional(order.config, order.transactional_id(slot), order.timeout_ms)
     order.on_step("after", SlotStep.FENCE)
     known = _receipt(order, slot)
     order.on_step("after", SlotStep.READ)
-    if known is not None and known.sequence >= order.sequence:
-        _require_same(known, order, slot, rows, tally)
-        return False
-    return _deliver(transactional, order, slot, rows, tally)
+    return _Opened(transactional, known)
+
+
+def _begun(rows: Rows, until: Future[Any]) -> Rows:
+    """The same rows, some of them taken already: until then, or until they are many."""
+    coming, taken, size = iter(rows), [], 0
+    for batch in coming:
+        taken.append(batch)
+        size += batch.nbytes
+        if until.done() or size > AHEAD_BYTES:
+            break
+    return chain(taken, coming)
 
 
 def _overtaken(order: Order) -> bool:
     """Whether a later batch is planned: then this one was sent, whole."""
-    text = progress.last(_reading(order.config), order.progress_topic, progress.PLANS)
+    text = progress.last(order.config, order.progress_topic, progress.PLANS)
     return text is not None and Plan.from_text(text).sequence > order.sequence
 
 
 def _receipt(order: Order, slot: int) -> Receipt | None:
-    text = progress.last(_reading(order.config), order.progress_topic, progress.partition_of(slot))
+    text = progress.last(order.config, order.progress_topic, progress.partition_of(slot))
     return None if text is None else Receipt.from_text(text)
 
 
-def _reading(config: Mapping[str, str]) -> dict[str, str]:
-    """A producer's own settings are none of a consumer's."""
-    kept = ("bootstrap.", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.")
-    return {key: value for key, value in config.items() if key.startswith(kept)}
-
-
 def _deliver(transactional: Transactional, order: Order, slot: int,
-             rows: Iterable[pa.RecordBatch], tally: Tally) -> bool:  # fmt: skip
+             rows: Rows, tally: Tally) -> bool:  # fmt: skip
     """Send and commit; False where a copy of this task has done so."""
     try:
         transactional.begin()
-        messages = Messages(transactional.producer, order.to)
-        for batch in rows:
-            tally.add(batch)
-            began = time.perf_counter()
-            tally.aside += messages.send(batch.drop_columns([DIGEST]))
-            tally.sending += time.perf_counter() - began
-        receipt = tally.receipt(order.sequence).to_text()
-        transactional.note(order.progress_topic, progress.partition_of(slot), receipt)
+        with closing(Messages(transactional.producer, order.to)) as messages:
+            for batch in rows:
+                _count(tally, batch)
+                began = time.perf_counter()
+                tally.aside += messages.send(batch.drop_columns([DIGEST]))
+                tally.sending += time.perf_counter() - began
+        receipt = Receipt(order.sequence, tally.rows, tally.digest)
+        transactional.note(order.progress_topic, progress.partition_of(slot), receipt.to_text())
         order.on_step("before", SlotStep.COMMIT)
         began = time.perf_counter()
         transactional.commit()
@@ -167,6 +166,7 @@ def _deliver(transactional: Transactional, order: Order, slot: int,
         if cause.code() not in FENCED:
             transactional.abort(error)
             raise
+        order.on_step("before", SlotStep.YIELD)
         _await_other(order, slot, cause)
         return False
     return True
@@ -187,15 +187,23 @@ def _await_other(order: Order, slot: int, cause: KafkaError) -> None:
     )
 
 
-def _require_same(known: Receipt, order: Order, slot: int, rows: Iterable[pa.RecordBatch],
-                  tally: Tally) -> None:  # fmt: skip
+def _require_same(known: Receipt, order: Order, slot: int, rows: Rows, tally: Tally) -> None:
     """What is left out must be what was sent: a query that gives other rows would lose some."""
     for batch in rows:
-        tally.add(batch)
-    if known.sequence == order.sequence and tally.receipt(order.sequence) != known:
+        _count(tally, batch)
+    now = Receipt(order.sequence, tally.rows, tally.digest)
+    if known.sequence == order.sequence and now != known:
         raise Unaccounted(
             f"slot {slot} of sink {order.sink} has sent {known.rows} rows of batch "
             f"{order.sequence} into {order.to.topic}, and the query now gives {tally.rows} rows, "
             "or others, for the same offsets: it is not deterministic. Nothing more was sent. Take "
             "what is random, or depends on the time of day, out of the query"
         )
+
+
+def _count(tally: Tally, rows: pa.RecordBatch) -> None:
+    tally.rows += rows.num_rows
+    # Hashes are added up as 64-bit numbers are: past the greatest comes the least.
+    hashes = rows.column(DIGEST).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        tally.digest = int(np.int64(tally.digest) + hashes.sum(dtype=np.int64))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType
 
 from oncelake import source
 from oncelake.errors import TerminalError
+from oncelake.kafka_sink.landed import VERSIONS
 from oncelake.kafka_sink.send import DIGEST
 from oncelake.model import Ranges
 
@@ -23,7 +24,10 @@ TAKEN: dict[str, tuple[type[DataType], ...]] = {
 }
 """The columns of Spark's own sink, and what each may be."""
 COORDINATES = ("kafka_topic", "kafka_partition", "kafka_offset")
-ORDER = "_order"
+ORDER, SLOT = "_order", "_slot"
+
+ORDERED = ("key", "value", "headers")
+"""All that tells one message from another, once its partition is chosen."""
 
 Messages = Callable[[DataFrame], DataFrame]
 
@@ -35,7 +39,8 @@ def slots_of(spark: SparkSession) -> int:
 
 def messages(stream: DataFrame, key: str | None) -> Messages:
     """How a stream's rows become messages: columns as Spark's own sink takes them; where there is
-    no `value`, all columns as JSON. `key` names the column that is the message's key."""
+    no `value`, all columns as JSON. `key` names the column that is the message's key. Kafka's
+    coordinates, where the stream has them, stay beside the message."""
     names = stream.columns
     if key is not None and key not in names:
         raise TerminalError(f"{key} is no column of the stream, which has {', '.join(names)}")
@@ -47,7 +52,7 @@ def messages(stream: DataFrame, key: str | None) -> Messages:
     for name, types in TAKEN.items():
         if name in names and "value" in names:
             _require_type(stream, name, types)
-    columns = _columns(names, key)
+    columns = _columns(names, key) + [F.col(name) for name in COORDINATES if name in names]
     return lambda rows: rows.select(*columns)
 
 
@@ -88,6 +93,10 @@ def within(rows: DataFrame, ranges: Ranges) -> DataFrame:
     )
 
 
+def without_coordinates(rows: DataFrame) -> DataFrame:
+    return rows.drop(*COORDINATES)
+
+
 def hashed(rows: DataFrame) -> DataFrame:
     """With a hash of each row, by which a slot's rows can be compared with what it sent."""
     return rows.withColumn(DIGEST, F.xxhash64(*(F.col(name) for name in rows.columns)))
@@ -101,3 +110,40 @@ def dealt_by_key(rows: DataFrame, slots: int) -> DataFrame:
     numbered = rows.withColumn(ORDER, F.monotonically_increasing_id())
     dealt = numbered.repartitionById(slots, slot)
     return dealt.sortWithinPartitions(ORDER).drop(ORDER)
+
+
+def dealt_by_target(
+    rows: DataFrame, partitions: int, key_hash: Callable[[Column], Column]
+) -> DataFrame:
+    """Rows in the partition that they will be sent to, in an order that is always the same: of one
+    key only the newest, with the number of those it stands for; then by key, and where there is no
+    key by all that a row holds. Rows that are still alike are the same message."""
+    names = [name for name in ORDERED if name in rows.columns]
+    key = F.col("key") if "key" in names else F.lit(None).cast("binary")
+    ranked = [*(name for name in COORDINATES if name in rows.columns), *names]
+    placed = rows.withColumn(SLOT, _partition(rows, key, partitions, key_hash))
+    # Rows without a key are not versions of each other: apart, each by what it holds.
+    alike = Window.partitionBy(SLOT, key, F.when(F.isnull(key), F.xxhash64("value")))
+    newest = F.row_number().over(alike.orderBy(*(F.desc(name) for name in ranked)))
+    keyed = F.isnotnull(key)
+    kept = placed.select(
+        *ranked,
+        SLOT,
+        F.when(keyed, F.count(F.lit(1)).over(alike)).otherwise(1).alias(VERSIONS),
+        F.when(keyed, newest).otherwise(1).alias(ORDER),
+    ).filter(F.col(ORDER) == 1)
+    dealt = kept.repartitionById(partitions, SLOT)
+    return dealt.sortWithinPartitions(key, *ranked).select(*names, VERSIONS)
+
+
+def _partition(rows: DataFrame, key: Column, partitions: int,
+               key_hash: Callable[[Column], Column]) -> Column:  # fmt: skip
+    """As Kafka's Java clients choose it; without a key, by what the row holds."""
+    by_key = key_hash(key).bitwiseAND(F.lit(0x7FFFFFFF)) % partitions
+    by_value = F.pmod(F.xxhash64("value"), F.lit(partitions)).cast("int")
+    if "partition" not in rows.columns:
+        return F.coalesce(by_key, by_value)
+    given = F.col("partition")
+    wrong = F.concat(F.lit("the topic has no partition "), given.cast("string"))
+    there = F.isnull(given) | ((given >= 0) & (given < partitions))
+    return F.when(there, F.coalesce(given, by_key, by_value)).otherwise(F.raise_error(wrong))

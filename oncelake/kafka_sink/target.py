@@ -28,6 +28,9 @@ FIXED = {
 }
 STOP, QUARANTINE = "stop", "quarantine"
 """What becomes of a row that is larger than the topic takes."""
+TRANSACTIONS, OFFSETS = "transactions", "offsets"
+PASS = "pass"
+"""In mode offsets, records of somebody else's in the midst of a batch: stop, or pass over them."""
 ROOM = 1_000
 """Bytes that a request takes besides its messages' own: ample."""
 LARGEST = 100_000_000
@@ -42,9 +45,11 @@ class Target:
     topic: str
     config: Mapping[str, str]
     slots: int
+    partitions: int = 1
     largest: int = 1_000_000
     quarantine: str | None = None
     timeout_ms: int = 120_000
+    strict: bool = True
     on_slot_step: OnSlotStep = no_step
 
     @property
@@ -101,6 +106,19 @@ class Sending:
     options: Mapping[str, str] | None = None
     transaction_timeout: float = 120.0
     too_large: str = STOP
+    mode: str = TRANSACTIONS
+    foreign: str = STOP
+
+    def __post_init__(self) -> None:
+        for name, choice in (("too_large", (STOP, QUARANTINE)), ("foreign", (STOP, PASS)),
+                             ("mode", (TRANSACTIONS, OFFSETS))):  # fmt: skip
+            if (given := getattr(self, name)) not in choice:
+                raise TerminalError(f"{name} is {' or '.join(map(repr, choice))}, not {given!r}")
+        if self.mode == OFFSETS and self.too_large == QUARANTINE:
+            raise TerminalError(
+                "rows that are too large are put aside in the transaction of the others: in mode "
+                "offsets they might be put aside twice. Leave too_large at 'stop'"
+            )
 
     @property
     def config(self) -> dict[str, str]:
@@ -119,9 +137,8 @@ class Sending:
         if self.too_large == QUARANTINE:
             aside = f"{self.topic}.quarantine"
             ensure_quarantine(self.config, aside, partitions)
-        elif self.too_large != STOP:
-            raise TerminalError(f"too_large is {STOP!r} or {QUARANTINE!r}, not {self.too_large!r}")
         largest = most_bytes(self.config, self.topic)
         timeout_ms = round(self.transaction_timeout * 1000)
         name = self.name or self.topic
-        return Target(name, self.topic, self.config, slots, largest, aside, timeout_ms)
+        return Target(name, self.topic, self.config, slots, partitions, largest, aside, timeout_ms,
+                      strict=self.foreign == STOP)  # fmt: skip

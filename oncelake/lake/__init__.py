@@ -5,6 +5,7 @@ Nothing outside this package touches py4j, but for the audit, which shares no co
 
 from oncelake.lake import upkeep
 from oncelake.lake.batches import observed, parts, planned
+from oncelake.lake.calls import kafka_hash, utf8_check
 from oncelake.lake.create import add_column, columns_of, create_table, rename_table, table_exists
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
@@ -12,7 +13,6 @@ from oncelake.lake.java import JAVA_ERRORS, in_short, require_iceberg, without_s
 from oncelake.lake.publish import Ancestor, Guard, Publication
 from oncelake.lake.revise import MARKS, OUTCOME, open_to_replay
 from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
-from oncelake.lake.text import utf8_check
 
 __all__ = [
     "JAVA_ERRORS",
@@ -32,6 +32,7 @@ __all__ = [
     "columns_of",
     "create_table",
     "in_short",
+    "kafka_hash",
     "observed",
     "open_to_replay",
     "parts",

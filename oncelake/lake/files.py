@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from pyspark.sql import SparkSession
 
 from oncelake.checkpoint import FileDamaged
@@ -37,6 +39,24 @@ class Folder:
         except JAVA_ERRORS as error:
             raise self._unreadable(error) from error
 
+    def changed(self, folder: str) -> dict[str, datetime]:
+        """When each file in a folder below was last written."""
+        try:
+            path = self._path(f"{self.root}/{folder}")
+            if not self._system.exists(path):
+                return {}
+            found = self._as_stored().listStatus(path)
+            return {str(each.getPath().getName()): _when(each) for each in found}
+        except JAVA_ERRORS as error:
+            raise self._unreadable(error) from error
+
+    def remove(self, entry: str) -> None:
+        """A file or a folder below, with all that is in it."""
+        try:
+            self._system.delete(self._path(f"{self.root}/{entry}"), True)
+        except JAVA_ERRORS as error:
+            raise self._unreadable(error) from error
+
     def read(self, entry: str) -> str:
         """The text of a file below; FileDamaged where it is missing, or does not fit its
         checksum, if the file system keeps one."""
@@ -62,9 +82,20 @@ class Folder:
         if not moved:
             raise OSError(f"{self.root} could not be renamed to {root}")
 
+    def _as_stored(self) -> JavaObject:
+        """With the files of checksums, where the file system keeps such and hides them."""
+        try:
+            return self._system.getRawFileSystem()
+        except JAVA_ERRORS:
+            return self._system
+
     def _unreadable(self, error: Exception) -> CheckpointUnusable:
         """Perhaps only now: that is no reason to set it aside."""
         return CheckpointUnusable(
             f"the checkpoint {self.root} cannot be read: {in_short(error)}. Nothing was changed: "
             "see that this user may read it and that its file system answers, and run again"
         )
+
+
+def _when(file: JavaObject) -> datetime:
+    return datetime.fromtimestamp(file.getModificationTime() / 1000, UTC)

@@ -86,6 +86,8 @@ def _kafka_sink(spec: KafkaSinkSpec) -> dict[str, Any]:
         "name": shown(spec.name),
         "key": shown(spec.key_column) or None,
         "too_large": shown(spec.too_large),
+        "mode": shown(spec.mode),
+        "foreign": shown(spec.foreign),
         "transaction_timeout": duration_text(spec.transaction_timeout_seconds),
         "options": _map(spec.options),
     }

@@ -13,7 +13,10 @@ from oncelake.spec.section import Section
 from oncelake.spec.values import DEFAULT_TRANSACTION_SECONDS, KafkaSinkSpec, SourceSpec
 
 KINDS = ("kafka",)
-KAFKA = ("topic", "bootstrap", "name", "key", "too_large", "transaction_timeout", "options")
+KAFKA = (
+    "topic", "bootstrap", "name", "key", "mode", "foreign", "too_large", "transaction_timeout",
+    "options",
+)  # fmt: skip
 EXAMPLE = "- kafka: {topic: articles.good.v1}"
 OURS = ("bootstrap.servers", "transactional.id", "enable.idempotence", "acks", "partitioner")
 """What a sink sets itself: each row once depends on it."""
@@ -56,12 +59,18 @@ def _kafka(section: Section, pipeline: str, source: SourceSpec,
     options = section.settings("options")
     for name in [name for name in options if name in OURS]:
         section.page.report(options.pop(name), "is set by the sink itself")
+    mode = section.text("mode", scalars.one_of("transactions", "offsets"), "transactions")
+    too_large = section.text("too_large", scalars.one_of("stop", "quarantine"), "stop")
+    if (mode, too_large) == ("offsets", "quarantine"):
+        section.complain("too_large", "'quarantine' needs mode: transactions")
     return KafkaSinkSpec(
         topic=topic,
         bootstrap=bootstrap,
         name=section.text("name", scalars.pipeline_name) or pipeline,
         key_column=key,
-        too_large=section.text("too_large", scalars.one_of("stop", "quarantine"), "stop"),
+        too_large=too_large,
+        mode=mode,
+        foreign=section.text("foreign", scalars.one_of("stop", "pass"), "stop"),
         transaction_timeout_seconds=section.parsed(
             "transaction_timeout",
             _TIMEOUT,

@@ -147,6 +147,8 @@ class KafkaSinkSpec(_Guarded):
     name: str
     key_column: str = ""
     too_large: str = "stop"
+    mode: str = "transactions"
+    foreign: str = "stop"
     transaction_timeout_seconds: float = DEFAULT_TRANSACTION_SECONDS
     options: Mapping[str, str] = field(default_factory=Settings)
 

@@ -8,19 +8,21 @@ from threading import Event
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import oncelake
 from oncelake import outbound, pipeline
 from oncelake.errors import CheckpointUnusable, TerminalError, Unaccounted
-from oncelake.kafka_sink import progress
+from oncelake.kafka_sink import modes, progress
 from oncelake.kafka_sink.plan import Dealt, Plan
 from oncelake.kafka_sink.send import SlotStep
 from oncelake.kafka_sink.target import Sending
 from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.query import RunningQuery
-from tests.outbox import KEYS, PARTITIONS, Outbox, read_committed
+from tests.outbox import PARTITIONS, Outbox, read_committed, with_coordinates
 
 
 @pytest.fixture
@@ -48,27 +50,8 @@ def _last_plan(box: Outbox) -> Plan:
     return Plan.from_text(text)
 
 
-def _by_sparks_own_sink(box: Outbox, spark: SparkSession) -> dict[str, int]:
-    """Into which partition each key goes by Java's producer, in a topic of as many."""
-    other = f"{box.target}.java"
-    create_topic(box.bootstrap, other, PARTITIONS)
-    keys = spark.range(KEYS).selectExpr("concat('k', id) AS key", "'' AS value")
-    options = {"kafka.bootstrap.servers": box.bootstrap, "topic": other}
-    keys.write.format("kafka").options(**options).save()
-    return {message.key: message.partition for message in read_committed(box.bootstrap, other)}
-
-
 def _plain(stream: DataFrame) -> DataFrame:
     return stream.select("key", "value")
-
-
-def _with_coordinates(stream: DataFrame) -> DataFrame:
-    return stream.select(
-        "key",
-        "value",
-        F.col("partition").alias("kafka_partition"),
-        F.col("offset").alias("kafka_offset"),
-    )
 
 
 def test_every_row_is_sent_once_and_in_order(box: Outbox, spark: SparkSession) -> None:
@@ -79,17 +62,17 @@ def test_every_row_is_sent_once_and_in_order(box: Outbox, spark: SparkSession) -
     _sent(box, _plain(box.stream(spark)))
     box.assert_once(range(700))
     assert _last_plan(box).dealt is Dealt.BY_SOURCE
-    theirs = _by_sparks_own_sink(box, spark)
+    theirs = box.partitions_by_java(spark)
     assert {m.key: m.partition for m in box.seen()} == theirs, "not where Java's clients send them"
 
 
 @pytest.mark.faults
 def test_a_deleted_checkpoint_sends_nothing_twice(box: Outbox, spark: SparkSession) -> None:
     box.produce(range(300))
-    _sent(box, _with_coordinates(box.stream(spark, most=150)))
+    _sent(box, with_coordinates(box.stream(spark, most=150)))
     shutil.rmtree(box.checkpoint)
     box.produce(range(300, 400))
-    _sent(box, _with_coordinates(box.stream(spark)))
+    _sent(box, with_coordinates(box.stream(spark)))
     box.assert_once(range(400))
 
 
@@ -159,18 +142,13 @@ def test_files_are_sent_once_each(box: Outbox, spark: SparkSession) -> None:
     assert len(box.seen()) == 4
 
 
-@pytest.mark.faults
-def test_a_query_that_gives_other_rows_for_the_same_offsets_is_stopped(
-    box: Outbox, spark: SparkSession
-) -> None:
-    """After a crash between two slots: what one has sent is compared, not sent again."""
-    box.produce(range(60))
-
+def _fails_in_one_slot(box: Outbox, stream: DataFrame, slots: int) -> None:
+    """A run that dies for good when all slots but one have sent their part of its first batch."""
     config, topic = {"bootstrap.servers": box.bootstrap}, f"{box.target}.oncelake.{box.target}"
     chosen, failed = box.folder / "chosen", box.folder / "failed"
 
     def receipts() -> int:
-        partitions = [progress.partition_of(slot) for slot in range(PARTITIONS)]
+        partitions = [progress.partition_of(slot) for slot in range(slots)]
         return sum(progress.last(config, topic, each) is not None for each in partitions)
 
     def fail_in_one(when: str, step: SlotStep) -> None:
@@ -183,17 +161,52 @@ def test_a_query_that_gives_other_rows_for_the_same_offsets_is_stopped(
                 chosen.touch(exist_ok=False)
             except FileExistsError:
                 return
-            while receipts() < PARTITIONS - 1:
+            while receipts() < slots - 1:
                 Event().wait(0.05)
             failed.touch()
         raise RuntimeError("lost")
 
-    sending = Sending(box.target, box.bootstrap)
-    running = pipeline.Running(str(box.checkpoint), once=True)
     steps = outbound.Steps(slot=fail_in_one)
     with pytest.raises(TerminalError, match="failed 4 times"):
-        outbound.write(_plain(box.stream(spark)), sending, running, steps).wait()
+        outbound.write(stream, Sending(box.target, box.bootstrap), _once(box), steps).wait()
+
+
+def _once(box: Outbox) -> pipeline.Running:
+    return pipeline.Running(str(box.checkpoint), once=True)
+
+
+@pytest.mark.faults
+def test_a_query_that_gives_other_rows_for_the_same_offsets_is_stopped(
+    box: Outbox, spark: SparkSession
+) -> None:
+    """After a crash between two slots: what one has sent is compared, not sent again."""
+    box.produce(range(60))
+    _fails_in_one_slot(box, _plain(box.stream(spark)), PARTITIONS)
     assert 0 < len(box.seen()) < 60
     other = _plain(box.stream(spark)).withColumn("value", F.concat("value", F.lit("0")))
     with pytest.raises(Unaccounted, match="not deterministic"):
-        outbound.write(other, sending, running).wait()
+        _sent(box, other)
+
+
+@pytest.mark.faults
+def test_other_numbers_of_slots_and_of_partitions_after_a_crash_lose_and_double_nothing(
+    box: Outbox, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was begun is completed as it was planned, in as many slots; what follows is not."""
+    box.produce(range(60))
+    moved = _plain(box.stream(spark)).repartition(4)
+    monkeypatch.setattr(modes, "slots_of", lambda spark: 2)
+    _fails_in_one_slot(box, moved, slots=2)
+    assert 0 < len(box.seen()) < 60
+    monkeypatch.setattr(modes, "slots_of", lambda spark: 5)
+    wider = NewPartitions(box.target, PARTITIONS + 2)
+    admin = AdminClient({"bootstrap.servers": box.bootstrap})
+    admin.create_partitions([wider])[box.target].result()
+    _sent(box, moved)
+    assert sorted(int(m.value) for m in box.seen()) == list(range(60))
+    box.produce(range(60, 200), keys=1000)
+    _sent(box, moved)
+    seen = box.seen()
+    assert sorted(int(m.value) for m in seen) == list(range(200))
+    assert {m.partition for m in seen} == set(range(PARTITIONS + 2))
+    assert _last_plan(box).slots == tuple(range(5))

@@ -3,19 +3,19 @@
     python -m tests.faults.sender pipeline.yaml --json --target out --halt before:commit
 
 The spec names the source. What is told is a JSON event a line. With --halt it stops at that point,
-of the driver or of a task, makes a file of that name, and waits to be killed.
+of the driver or of a task, makes a file of that name, and waits to be killed; with --pause the
+process of a task is stopped as a zombie is, until it is let go on (SIGCONT).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-
-from pyspark.sql import functions as F
 
 from oncelake import events, outbound, pipeline
 from oncelake.errors import exit_code_of
@@ -24,6 +24,7 @@ from oncelake.kafka_sink.sink import Step
 from oncelake.kafka_sink.target import Sending
 from oncelake.session import open_session
 from oncelake.spec import read_spec
+from tests.outbox import with_coordinates
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,24 @@ class Halt:
     """Stops where it is told to, once: in the driver, or in one of the tasks that come there."""
 
     point: str
-    said: str
+    folder: str
+    pause: bool = False
 
     def __call__(self, when: str, step: Step | SlotStep) -> None:
-        if f"{when}:{step.value}" != self.point:
+        point = f"{when}:{step.value}"
+        if step is SlotStep.YIELD:
+            Path(self.folder, point).touch()
+        if point != self.point:
             return
         try:
-            os.close(os.open(self.said, os.O_CREAT | os.O_EXCL))
+            with Path(self.folder, point).open("x") as said:
+                said.write(str(os.getpid()))
         except FileExistsError:
             return
-        Event().wait()
+        if self.pause:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            Event().wait()
 
 
 def main() -> int:
@@ -49,6 +58,8 @@ def main() -> int:
     words.add_argument("--json", action="store_true")
     words.add_argument("--target", required=True)
     words.add_argument("--halt", default="")
+    words.add_argument("--pause", default="")
+    words.add_argument("--mode", default="transactions")
     words.add_argument("--most", default="1000")
     words.add_argument("--once", action="store_true")
     args = words.parse_args()
@@ -60,25 +71,15 @@ def main() -> int:
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": args.most,
     }
-    rows = (
-        spark.readStream.format("kafka")
-        .options(**options)
-        .load()
-        .select(
-            "key",
-            "value",
-            F.col("partition").alias("kafka_partition"),
-            F.col("offset").alias("kafka_offset"),
-        )
-    )
+    rows = spark.readStream.format("kafka").options(**options).load()
 
     def tell(event: events.Event) -> None:
         print(event.to_json(), flush=True)
 
-    halt = Halt(args.halt, str(args.spec.parent / args.halt))
+    halt = Halt(args.halt or args.pause, str(args.spec.parent), pause=bool(args.pause))
     running = pipeline.Running(spec.checkpoint, once=args.once, tell=tell)
-    sending = Sending(args.target, spec.source.bootstrap)
-    outbound.write(rows, sending, running, outbound.Steps(halt, halt)).wait()
+    sending = Sending(args.target, spec.source.bootstrap, mode=args.mode)
+    outbound.write(with_coordinates(rows), sending, running, outbound.Steps(halt, halt)).wait()
     tell(events.stopped("all that was there is sent"))
     return 0
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from oncelake.local.kafka import LocalKafka
 from tests.faults.cluster import cluster
-from tests.site import Site
+from tests.faults.test_to_kafka import await_file
+from tests.outbox import Outbox
+from tests.site import Site, wait_for
 
 pytestmark = pytest.mark.faults
 # An article of the last batch, by when all is warm, holds the task that reads it up; the others are
@@ -33,6 +38,12 @@ SETTINGS = """\
     spark.eventLog.compress: false
     spark.eventLog.dir: {events}
 """
+# Its workers import the tests too; and Spark is not to end a task's process that does not answer.
+OWN_PYTHON = f"""\
+    spark.pyspark.python: {sys.executable}
+    spark.executorEnv.PYTHONPATH: {Path(__file__).parents[2]}
+    spark.python.task.killTimeout: 10min
+"""
 
 
 def test_speculative_copies_of_a_task_double_nothing(
@@ -51,6 +62,31 @@ def test_speculative_copies_of_a_task_double_nothing(
         site.run_to_the_end()
     assert speculated(events) > 0, "no task was run twice: nothing is shown"
     site.assert_exactly_once(spark)
+
+
+def test_a_zombie_executor_that_goes_on_after_its_replacement_has_sent_is_fenced(
+    kafka: LocalKafka, tmp_path: Path
+) -> None:
+    """A task is stopped just before it commits, and Spark has a copy send its rows; then it is let
+    go on. Kafka refuses its commit, and it says so by yielding."""
+    events = tmp_path / "events"
+    events.mkdir()
+    plain = Outbox.make(kafka, tmp_path)
+    plain.produce(range(300))
+    with cluster(tmp_path) as master:
+        settings = SETTINGS.format(events=events.as_uri()) + OWN_PYTHON
+        box = replace(plain, master=master, settings=settings)
+        with box.run("--pause", "before:commit") as run:
+            wait_for(run, "sent")
+            box.assert_once(range(300))
+            stopped = psutil.Process(int((tmp_path / "before:commit").read_text()))
+            assert stopped.status() == psutil.STATUS_STOPPED
+            stopped.resume()
+            await_file(run, tmp_path / "before:yield")
+            run.interrupt()
+            assert run.ended() == 0, run.failed("failed")
+    assert speculated(events) > 0, "no task was run twice: nothing is shown"
+    box.assert_once(range(300))
 
 
 def speculated(folder: Path) -> int:

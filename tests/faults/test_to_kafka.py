@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from oncelake.demo.run import PipelineRun
 from oncelake.errors import Fenced
 from oncelake.kafka_sink.send import SlotStep
 from oncelake.kafka_sink.sink import Step
@@ -31,7 +33,18 @@ CRASH_POINTS = (
     ("after", Step.SEND),
 )
 """Those of a slot come while the driver is between the two of Step.SEND."""
-ROWS = 300
+OFFSET_POINTS = (
+    ("after", Step.FENCE),
+    ("before", Step.PLAN),
+    ("after", Step.PLAN),
+    ("after", SlotStep.READ),
+    ("before", SlotStep.COMMIT),
+    ("after", SlotStep.COMMIT),
+    ("after", Step.SEND),
+)
+BY_OFFSETS = ("--mode", "offsets")
+ROWS, APART = 300, 10**9
+"""So many keys that no two messages have the same."""
 
 
 @pytest.fixture
@@ -39,13 +52,19 @@ def box(kafka: LocalKafka, tmp_path: Path) -> Outbox:
     return Outbox.make(kafka, tmp_path)
 
 
-def _kill_at(box: Outbox, point: str) -> None:
-    with box.run("--halt", point) as run:
-        deadline, said = time.monotonic() + HALT_SECONDS, box.folder / point
-        while not said.exists():
-            if not run.alive() or time.monotonic() > deadline:
-                raise run.failed(f"never came to {point}")
-            threading.Event().wait(0.05)
+def await_file(run: PipelineRun, said: Path) -> None:
+    """A file by which a task says where it is."""
+    deadline = time.monotonic() + HALT_SECONDS
+    while not said.exists():
+        if not run.alive() or time.monotonic() > deadline:
+            raise run.failed(f"never came to {said.name}")
+        threading.Event().wait(0.05)
+
+
+def _kill_at(box: Outbox, point: str, *words: str) -> None:
+    said = box.folder / point
+    with box.run("--halt", point, *words) as run:
+        await_file(run, said)
         kill(run)
     said.unlink()
 
@@ -69,15 +88,32 @@ def test_a_life_of_kills_at_every_step_sends_each_row_once(box: Outbox) -> None:
 
 
 @pytest.mark.faults
-def test_of_two_runs_the_older_is_refused_by_kafka(box: Outbox) -> None:
-    box.produce(range(ROWS))
-    with box.run() as older:
+@pytest.mark.minutes
+def test_a_life_of_kills_without_transactions_sends_each_row_once(box: Outbox) -> None:
+    """By offsets; after two of them the checkpoint is lost besides."""
+    for number, (when, step) in enumerate(OFFSET_POINTS):
+        box.produce(range(number * ROWS, (number + 1) * ROWS), APART)
+        _kill_at(box, f"{when}:{step.value}", *BY_OFFSETS)
+        if number % 2:
+            shutil.rmtree(box.checkpoint)
+    box.run_to_the_end(*BY_OFFSETS)
+    box.assert_once(range(len(OFFSET_POINTS) * ROWS))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("words", "said"), [((), "Kafka says"), (BY_OFFSETS, "its claim stands in")]
+)
+def test_of_two_runs_the_older_is_refused(box: Outbox, words: Sequence[str], said: str) -> None:
+    """With transactions by Kafka itself, without by the order of the sink's log."""
+    box.produce(range(ROWS), APART)
+    with box.run(*words) as older:
         wait_for(older, "sent")
-        with box.run() as newer:
+        with box.run(*words) as newer:
             wait_for(newer, "took_over")
-            box.produce(range(ROWS, 2 * ROWS))
+            box.produce(range(ROWS, 2 * ROWS), APART)
             assert older.ended() == Fenced.exit_code
-            assert "Kafka says" in (box.folder / "run.log").read_text()
+            assert said in (box.folder / "run.log").read_text()
             newer.kill()
-    box.run_to_the_end()
+    box.run_to_the_end(*words)
     box.assert_once(range(2 * ROWS))

@@ -117,5 +117,5 @@ def test_the_quick_check_is_the_one_in_use(spark: SparkSession) -> None:
 def test_without_guava_sparks_own_check_is_taken(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lake.text, "UTF8_CLASS", "com.example.NoSuchClass")
+    monkeypatch.setattr(lake.calls, "UTF8_CLASS", "com.example.NoSuchClass")
     assert lake.utf8_check(spark) is F.is_valid_utf8

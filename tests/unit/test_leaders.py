@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from oncelake import source
+from oncelake.kafka_sink import progress
 from oncelake.ops.audit import brokers
 
 ASKING: list[Callable[[Callable[[], str]], str]] = [source.once_led, brokers._once_led]
@@ -39,6 +40,11 @@ def test_another_error_is_told_at_once(asking: Callable[[Callable[[], str]], str
     with pytest.raises(KafkaException):
         asking(broker)
     assert len(broker.codes) == 1
+
+
+def test_a_partition_that_was_just_made_is_waited_for_where_it_is_known_to_be() -> None:
+    broker = Broker(*progress.NOT_YET_KNOWN)
+    assert source.once_led(broker, progress.NOT_YET_KNOWN) == "answer"
 
 
 @pytest.mark.parametrize(("module", "asking"), list(zip((source, brokers), ASKING, strict=True)))

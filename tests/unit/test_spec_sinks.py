@@ -28,12 +28,20 @@ def test_all_of_it_is_echoed_and_reads_back_the_same(folder: Path) -> None:
         "sinks:\n  - kafka:\n      topic: other\n      bootstrap: elsewhere:9092\n"
         "      name: mirror\n      key: id\n      too_large: quarantine\n"
         "      transaction_timeout: 30 s\n      options: {linger.ms: 5}\n"
+        "  - kafka: {topic: third, mode: offsets, foreign: pass}\n"
     )
     spec = read(folder, SPEC + given)
-    (sink,) = spec.sinks
-    assert sink == KafkaSinkSpec(
-        "other", "elsewhere:9092", "mirror", "id", "quarantine", 30.0, {"linger.ms": "5"}
+    one, two = spec.sinks
+    assert one == KafkaSinkSpec(
+        "other",
+        "elsewhere:9092",
+        "mirror",
+        "id",
+        too_large="quarantine",
+        transaction_timeout_seconds=30.0,
+        options={"linger.ms": "5"},
     )
+    assert (two.mode, two.foreign) == ("offsets", "pass")
     assert read(folder, echo_yaml(spec)).sinks == spec.sinks
 
 
@@ -57,6 +65,11 @@ def test_a_password_is_not_shown(folder: Path) -> None:
         ("sinks: [{kafka: {topic: articles.raw.v1}}]", "is the topic that is read"),
         ("sinks: [{kafka: {topic: a}}, {kafka: {topic: a}}]", "sinks[2].kafka.name is needed"),
         ("sinks: [{kafka: {topic: a, too_large: drop}}]", "sinks[1].kafka.too_large 'drop'"),
+        ("sinks: [{kafka: {topic: a, mode: offset}}]", "sinks[1].kafka.mode 'offset'"),
+        (
+            "sinks: [{kafka: {topic: a, mode: offsets, too_large: quarantine}}]",
+            "too_large 'quarantine' needs mode: transactions",
+        ),
         ("sinks: [{kafka: {topic: a, options: {acks: 1}}}]", "acks is set by the sink itself"),
     ],
 )
