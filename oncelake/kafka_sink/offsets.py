@@ -78,7 +78,7 @@ class OffsetSink(KafkaSink):
         dealt = slots.dealt_by_target(messages, len(plan.slots), lake.kafka_hash(spark))
         landing = Landing(target.name, target.address, plan.sequence, plan.held, target.producing,
                           target.strict, target.on_slot_step)  # fmt: skip
-        return in_tasks(dealt, lambda task, rows: land(landing, task, rows))
+        return in_tasks(dealt, len(plan.slots), lambda task, rows: land(landing, task, rows))
 
 
 def require_no_copies(spark: SparkSession) -> None:

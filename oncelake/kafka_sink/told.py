@@ -54,8 +54,12 @@ def told(slot: int, tally: Tally, work: Callable[[], None]) -> Iterator[pa.Recor
     yield pa.RecordBatch.from_pylist([dict(zip(_SCHEMA.names, row, strict=True))], schema=_SCHEMA)
 
 
-def in_tasks(messages: DataFrame, task: Callable[[int, Rows], Rows]) -> list[Row]:
-    """Have each task do its part, by its number; what they tell, or the first fault of one."""
+def in_tasks(messages: DataFrame, tasks: int, task: Callable[[int, Rows], Rows]) -> list[Row]:
+    """Have each task do its part, by its number; what they tell.
+
+    Of a batch without rows Spark may run no task at all, as of a snapshot of Iceberg's without
+    files. It is a batch like any other: until each slot is done, nothing may follow.
+    """
 
     def numbered(rows: Rows) -> Rows:
         _forget_archives()
@@ -63,7 +67,10 @@ def in_tasks(messages: DataFrame, task: Callable[[int, Rows], Rows]) -> list[Row
         assert context is not None
         return task(context.partitionId(), rows)
 
-    return messages.mapInArrow(numbered, COLUMNS).collect()
+    found = messages.mapInArrow(numbered, COLUMNS).collect()
+    return found or [
+        Row(**row) for n in range(tasks) for told in task(n, ()) for row in told.to_pylist()
+    ]
 
 
 def _forget_archives() -> None:

@@ -64,7 +64,7 @@ class TransactionalSink(KafkaSink):
         target = self._target
         order = Order(target.name, target.address, target.progress_topic, plan.sequence, numbers,
                       target.producing, target.timeout_ms, target.on_slot_step)  # fmt: skip
-        return in_tasks(ready, lambda task, rows: send(order, task, rows))
+        return in_tasks(ready, len(numbers), lambda task, rows: send(order, task, rows))
 
     def _completed(self, plan: Plan) -> None:
         """The receipts tell."""

@@ -100,6 +100,18 @@ def test_rows_that_a_shuffle_has_moved_are_sent_once_too(box: Outbox, spark: Spa
 
 
 @pytest.mark.faults
+def test_after_a_batch_without_rows_it_goes_on(box: Outbox, spark: SparkSession) -> None:
+    """Spark sees that such rows need not be dealt, and runs no task that could leave a receipt."""
+    number = F.col("value").cast("string").cast("int")
+    for begin in range(0, 60, 20):
+        box.produce(range(begin, begin + 20))
+        kept = _plain(box.stream(spark)).filter((number < 20) | (number >= 40))
+        _sent(box, kept.repartition(4))
+    assert sorted(int(message.value) for message in box.seen()) == [*range(20), *range(40, 60)]
+    assert _last_plan(box).sequence == 3
+
+
+@pytest.mark.faults
 def test_headers_topic_and_partition_are_as_in_sparks_own_sink(
     box: Outbox, spark: SparkSession
 ) -> None:
