@@ -17,7 +17,7 @@ from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.samples.articles import Event, Load, events
 from oncelake.samples.producer import Target, produce
 
-PARTITIONS = 3
+PARTITIONS = 2
 DUPLICATES, CORRUPT, LATE = 0.05, 0.01, 0.01
 BATCHES = 2
 """In each turn, at least: a kill after the first finds another begun."""
