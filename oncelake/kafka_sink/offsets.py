@@ -9,6 +9,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import Row, SparkSession
 
@@ -31,7 +34,8 @@ class OffsetSink(KafkaSink):
     def _take_over(self) -> Standing:
         progress.ensure(self._target.config, self._target.progress_topic, slots=0)
         self._log = PlanLog(self._target.config, self._target.progress_topic)
-        said = self._log.claim()
+        with self._heeded():
+            said = self._log.claim()
         if said.plan is None or not said.done:
             return Standing(said.plan, {})
         return Standing(said.plan, {s: Receipt(said.plan.sequence, 0, 0) for s in said.plan.slots})
@@ -65,8 +69,13 @@ class OffsetSink(KafkaSink):
 
     def _say(self, plan: Plan, *, done: bool) -> None:
         assert self._log is not None, "start() comes first"
-        try:
+        with self._heeded():
             self._log.say(plan, done)
+
+    @contextmanager
+    def _heeded(self) -> Iterator[None]:
+        try:
+            yield
         except Overtaken as error:
             raise self._overtaken(f"its claim stands in {self._target.progress_topic}") from error
 

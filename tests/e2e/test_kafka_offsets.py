@@ -17,10 +17,14 @@ from pyspark.sql import functions as F
 
 import oncelake
 from oncelake.errors import CheckpointUnusable, TerminalError
+from oncelake.kafka_sink import progress
 from oncelake.kafka_sink.landed import VERSIONS, Landing, land
 from oncelake.kafka_sink.messages import Address
+from oncelake.kafka_sink.plan import Batch, Dealt, Plan
+from oncelake.kafka_sink.planlog import Overtaken, PlanLog
 from oncelake.kafka_sink.target import FIXED
 from oncelake.local.kafka import LocalKafka
+from tests.oracle import records
 from tests.outbox import ANSWER_SECONDS, Outbox, with_coordinates
 
 PARTITION, LARGEST = 1, 1_000_000
@@ -112,6 +116,31 @@ def test_a_topic_that_was_made_anew_is_told(landing: Landing) -> None:
     row = _landed(replace(landing, held=(0, 7, 0)), _rows(1))
     assert row["fault"] == "Unaccounted"
     assert "ends at 0 now" in row["problem"]
+
+
+def _plan(sequence: int) -> Plan:
+    return Plan(sequence, Batch("q", 0, ("a",), ("b",)), Dealt.BY_TARGET, (0,), (0,))
+
+
+def test_what_an_overtaken_run_says_counts_for_nobody(box: Outbox) -> None:
+    config, topic = {"bootstrap.servers": box.bootstrap}, f"{box.target}.log"
+    progress.ensure(config, topic, slots=0)
+    older, newer = PlanLog(config, topic), PlanLog(config, topic)
+    assert older.claim().plan is None
+    older.say(_plan(1), done=False)
+    assert newer.claim().plan == _plan(1)
+    with pytest.raises(Overtaken):
+        older.say(_plan(1), done=True)
+    newer.say(_plan(2), done=False)
+    with pytest.raises(Overtaken):
+        older.say(_plan(3), done=True)
+    last = PlanLog(config, topic)
+    found = last.claim()
+    assert (found.plan, found.done) == (_plan(2), False)
+    last.say(_plan(2), done=True)
+    # What the owner has replaced it removes with its next word: its claim is left, and two entries.
+    live = {message.key(): message.value() for message in records(box.bootstrap, topic)}
+    assert len([value for value in live.values() if value is not None]) <= 3
 
 
 def _sent(box: Outbox, spark: SparkSession, most: int | None = None, **how: Any) -> None:
