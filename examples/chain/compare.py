@@ -53,12 +53,20 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
+class Kills:
+    """How many there were, and how many of them came in the midst of a batch."""
+
+    all: int
+    amid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """All there is to say. `expected`: the good articles that were to be produced."""
 
     expected: int
     places: Places
-    kills: int
+    kills: Kills
     seconds: float
 
     @property
@@ -78,5 +86,6 @@ class Outcome:
             ("duplicates", sum(each.doubled for each in held)),
             ("foreign", sum(each.foreign for each in held)),
             ("cut short by kills, and unseen", sum(each.unseen for each in held)),
-            ("kills", self.kills),
+            ("kills", self.kills.all),
+            ("of them in the midst of a batch", self.kills.amid),
         )

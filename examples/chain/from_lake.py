@@ -25,8 +25,7 @@ from examples.chain import LAKE_TOPIC
 from oncelake.errors import exit_code_of
 from oncelake.spec import read_spec
 
-FILES = {"streaming-max-files-per-micro-batch": "6"}
-"""Small batches, so that a kill finds one begun."""
+FILES = "streaming-max-files-per-micro-batch"
 
 
 class Told(StreamingQueryListener):
@@ -62,7 +61,9 @@ def main() -> int:
         spark.streams.addListener(Told())
     checkpoint = str(args.spec.absolute().parent / "checkpoint_lake")
     bootstrap = spec.source.bootstrap
-    stream = spark.readStream.format("iceberg").options(**FILES).load(spec.table.name)
+    # Without --once it is about to be killed: with many small batches that finds one begun.
+    files = "8" if args.once else "1"
+    stream = spark.readStream.format("iceberg").option(FILES, files).load(spec.table.name)
     query = oncelake.write(stream, kafka=LAKE_TOPIC, key="id", bootstrap=bootstrap,
                            checkpoint=checkpoint, once=args.once)  # fmt: skip
     if args.json:

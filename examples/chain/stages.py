@@ -79,11 +79,12 @@ class Folder:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A program that is given the spec; `--once` has it end when all is done. `batch` is what it
-    says of each batch."""
+    says of each batch, `checkpoint` where Spark logs them."""
 
     name: str
     program: tuple[str, ...]
     batch: str
+    checkpoint: str
 
     def run_to_the_end(self, folder: Folder, say: Say) -> None:
         """Do all that is there to do; anything but a good end raises."""
@@ -93,9 +94,10 @@ class Stage:
             if code := run.ended():
                 raise run.failed(f"ended with exit code {code}")
 
-    def run_and_kill(self, folder: Folder, seconds: float, say: Say) -> None:
+    def run_and_kill(self, folder: Folder, seconds: float, say: Say) -> bool:
         """Let it run, and kill -9 so long after the first batch that is new: most of what it
-        does from then on, it does in the midst of another."""
+        does from then on, it does in the midst of another. Whether it was there, by Spark's logs.
+        """
         with self._run(folder) as run:
             # The moment is meant to be arbitrary: nothing is waited for.
             kill = threading.Timer(seconds, run.kill)
@@ -108,6 +110,8 @@ class Stage:
                 kill.cancel()
             if (code := run.ended()) != -signal.SIGKILL:
                 raise run.failed(f"ended by itself with exit code {code}")
+        logs = folder.path / self.checkpoint
+        return _last(logs / "offsets") > _last(logs / "commits")
 
     def _is_new(self, event: Event) -> bool:
         """A replay that the table refuses is not: the other stage would get nothing of it."""
@@ -117,8 +121,14 @@ class Stage:
         return PipelineRun(folder.spec, folder.path / f"{self.name}.log", self.program, words)
 
 
-PIPELINE = Stage("pipeline", ("oncelake", "run"), "batch")
-FROM_LAKE = Stage("from_lake", ("examples.chain.from_lake",), "forwarded")
+PIPELINE = Stage("pipeline", ("oncelake", "run"), "batch", "checkpoint")
+FROM_LAKE = Stage("from_lake", ("examples.chain.from_lake",), "forwarded", "checkpoint_lake")
+
+
+def _last(log: Path) -> int:
+    """The newest batch that a log of Spark's knows."""
+    names = (entry.name for entry in log.iterdir()) if log.is_dir() else ()
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def _show(event: Event, say: Say) -> None:

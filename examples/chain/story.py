@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from examples.chain import GOOD_TOPIC, LAKE_TOPIC, RAW_TOPIC, check
-from examples.chain.compare import Outcome
+from examples.chain.compare import Kills, Outcome
 from examples.chain.stages import FROM_LAKE, PIPELINE, Folder, Stage
 from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.samples.articles import Event, Load, events
@@ -47,24 +47,26 @@ class Chain:
             for topic in (RAW_TOPIC, GOOD_TOPIC, LAKE_TOPIC):
                 create_topic(kafka.bootstrap, topic, PARTITIONS)
             self.folder.write_spec(kafka.bootstrap, self._share // BATCHES + PARTITIONS)
-            self._take_turns(kafka.bootstrap)
+            amid = self._take_turns(kafka.bootstrap)
             self._say("reading the topics and the table with clients that know nothing of oncelake")
             places = check.read(self.folder.where(kafka.bootstrap))
         good = self.load.expected().good
-        return Outcome(good, places, self.kills, time.monotonic() - self.began)
+        return Outcome(good, places, Kills(self.kills, amid), time.monotonic() - self.began)
 
-    def _take_turns(self, bootstrap: str) -> None:
+    def _take_turns(self, bootstrap: str) -> int:
         """Each stage in turn is killed, the table's first: the other one reads it. While the
-        former is dead new articles come in. In the end each does all that is left."""
-        moments, stream = random.Random(self.seed), events(self.load)
+        former is dead new articles come in. In the end each does all that is left. Gives how many
+        kills came in the midst of a batch."""
+        moments, stream, amid = random.Random(self.seed), events(self.load), 0
         for number, stage in enumerate(self._turns, start=1):
             if stage is PIPELINE:
                 self._produce(itertools.islice(stream, self._share), bootstrap)
-            self._kill(number, stage, moments.uniform(0.0, LONGEST_SECONDS))
+            amid += self._kill(number, stage, moments.uniform(0.0, LONGEST_SECONDS))
         self._produce(stream, bootstrap)
         for stage in (PIPELINE, FROM_LAKE):
             self._say(f"{stage.name}: to its end")
             stage.run_to_the_end(self.folder, self._detail)
+        return amid
 
     @property
     def _turns(self) -> list[Stage]:
@@ -76,12 +78,13 @@ class Chain:
         """The articles that come in before each turn of the pipeline, the last one included."""
         return self.load.count // (self._turns.count(PIPELINE) + 1)
 
-    def _kill(self, number: int, stage: Stage, seconds: float) -> None:
+    def _kill(self, number: int, stage: Stage, seconds: float) -> bool:
         self._say(
             f"{stage.name}: kill {number} of {self.kills} comes {seconds:.1f} s after a batch"
         )
-        stage.run_and_kill(self.folder, seconds, self._detail)
-        self._detail("kill -9")
+        amid = stage.run_and_kill(self.folder, seconds, self._detail)
+        self._detail(f"kill -9 {'in the midst of a batch' if amid else 'between batches'}")
+        return amid
 
     def _produce(self, some: Iterator[Event], bootstrap: str) -> None:
         sent = produce(some, Target(bootstrap, RAW_TOPIC))

@@ -26,7 +26,9 @@ def test_both_chains_pass_each_article_on_once(
     numbers = {name: int(number.replace(",", ""))
                for name, number in re.findall(r"^  (\S.*?)  +([\d,]+) *$", told, re.M)}  # fmt: skip
     unseen = numbers.pop("cut short by kills, and unseen")
+    amid = numbers.pop("of them in the midst of a batch")
     assert unseen >= 0
+    assert 0 <= amid <= KILLS
     assert numbers == {
         "good articles produced": GOOD,
         "in the table": GOOD,

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 
 from examples.chain.check import Article
-from examples.chain.compare import Held, Outcome, Places, compared
+from examples.chain.compare import Held, Kills, Outcome, Places, compared
 
 WANTED = Counter({"a": 1, "b": 1, "c": 2})
 EXACT = Held(rows=4)
-OUTCOME = Outcome(4, Places(4, EXACT, EXACT, EXACT), kills=3, seconds=1.0)
+OUTCOME = Outcome(4, Places(4, EXACT, EXACT, EXACT), kills=Kills(3, 2), seconds=1.0)
 RECORD = {"id": "1", "title": "t", "body": "b", "source": "s", "url": "u"}
 
 
@@ -76,6 +76,7 @@ def test_the_closing_table_adds_up_the_places() -> None:
         "foreign": 1,
         "cut short by kills, and unseen": 2,
         "kills": 3,
+        "of them in the midst of a batch": 2,
     }
 
 
