@@ -98,7 +98,7 @@ class BatchDone:
 
 
 def took_over(sink: str, topic: str, sequence: int) -> Event:
-    text = f"sink {sink} owns {topic}; {sequence:,} batches were sent so far"
+    text = f"sink {sink} owns {topic}; its last plan is number {sequence:,}"
     return Event("took_over", text, {"sink": sink, "topic": topic, "sequence": sequence})
 
 

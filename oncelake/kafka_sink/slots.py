@@ -98,18 +98,21 @@ def without_coordinates(rows: DataFrame) -> DataFrame:
 
 
 def hashed(rows: DataFrame) -> DataFrame:
-    """With a hash of each row, by which a slot's rows can be compared with what it sent."""
-    return rows.withColumn(DIGEST, F.xxhash64(*(F.col(name) for name in rows.columns)))
+    """With a hash of each message, by which a slot's can be compared with what it sent."""
+    names = [name for name in rows.columns if name not in COORDINATES]
+    return rows.withColumn(DIGEST, F.xxhash64(*names))
 
 
 def dealt_by_key(rows: DataFrame, slots: int) -> DataFrame:
-    """Rows of one key in one slot, in the order in which they came."""
+    """Rows of one key in one slot, in the order in which they were read: by their coordinates,
+    where they have them, since a step on the way may have put some rows behind others."""
     # Without a key there is no order to keep: such rows are spread by what they hold.
     by = F.coalesce(F.col("key"), F.col("value")) if "key" in rows.columns else F.col("value")
     slot = F.pmod(F.xxhash64(by), F.lit(slots)).cast("int")
     numbered = rows.withColumn(ORDER, F.monotonically_increasing_id())
     dealt = numbered.repartitionById(slots, slot)
-    return dealt.sortWithinPartitions(ORDER).drop(ORDER)
+    places = [name for name in COORDINATES if name in rows.columns]
+    return without_coordinates(dealt.sortWithinPartitions(*places, ORDER).drop(ORDER))
 
 
 def dealt_by_target(

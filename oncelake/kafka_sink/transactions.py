@@ -71,15 +71,15 @@ class TransactionalSink(KafkaSink):
 
     def _dealt(self, outgoing: Outgoing, plan: Plan) -> tuple[DataFrame, tuple[int, ...]]:
         """The messages as the plan deals them, and the slot of each task."""
-        ready = slots.hashed(slots.without_coordinates(outgoing.messages))
+        messages = slots.hashed(outgoing.messages)
         if plan.dealt is Dealt.BY_KEY:
-            return slots.dealt_by_key(ready, len(plan.slots)), plan.slots
+            return slots.dealt_by_key(messages, len(plan.slots)), plan.slots
         numbers = tuple(tp.partition for tp in outgoing.parts or ())
         if plan.dealt is not Dealt.BY_SOURCE or not set(plan.slots) <= set(numbers):
             read = ", ".join(map(str, plan.slots))
             how = f"with a slot for each partition that is {plan.dealt.value} ({read})"
             raise self._changed(plan, f"{how}, and the query now reads otherwise")
-        return ready, numbers
+        return slots.without_coordinates(messages), numbers
 
     def _widen(self, slots: int) -> None:
         """Each slot needs a partition of the progress topic."""

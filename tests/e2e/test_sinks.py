@@ -94,20 +94,22 @@ def test_a_sink_that_is_added_begins_where_the_table_stands(
 
 
 @pytest.mark.faults
-def test_a_tombstone_is_sent_without_a_value_under_the_key_it_had(
-    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("transform", ["", "transform: SELECT * FROM rows\n"])
+def test_a_tombstone_is_sent_without_a_value_under_the_key_it_had_and_in_its_place(
+    transform: str, kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
-    pair = Pair.paired(kafka, tmp_path, upsert=True, more="deletes: tombstone\n")
+    """Also where a transform, which is not given tombstones, has parted them from the rows."""
+    pair = Pair.paired(kafka, tmp_path, upsert=True, more=f"deletes: tombstone\n{transform}")
     (event,) = articles.events(articles.Load(1))
     producer = Producer({"bootstrap.servers": pair.bootstrap})
-    for value in (event.value, None):
+    for value in (event.value, None, event.value):
         producer.produce(pair.topic, value, event.key)
     assert producer.flush(30) == 0
     pair.run_here(spark)
-    first, second = read_committed(pair.bootstrap, pair.target)
-    assert json.loads(first.value)["id"] == first.key == second.key
+    first, second, third = read_committed(pair.bootstrap, pair.target)
+    assert json.loads(first.value)["id"] == first.key == second.key == third.key
     assert second.value == ""
-    assert spark.table(pair.table).count() == 0
+    assert third.value == first.value
 
 
 def test_a_topic_that_is_missing_is_told(
