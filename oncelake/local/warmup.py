@@ -1,58 +1,67 @@
-"""A small job that loads the classes a pipeline needs: `python -m oncelake.local.warmup OPTION`."""
+"""Runs that load the classes a pipeline needs: `python -m oncelake.local.warmup OPTION`.
+
+They are real ones, of an append and of an upsert, from a broker of their own: what they load is
+what every later run will.
+"""
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from importlib import resources
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.avro.functions import from_avro, to_avro
+from oncelake import pipeline
+from oncelake.local.kafka import LocalKafka, create_topic
+from oncelake.samples import articles
+from oncelake.samples.producer import Target, produce
+from oncelake.session import open_session
+from oncelake.spec import PipelineSpec, read_spec
 
-from oncelake.local import classes
-
-SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
+TOPIC = "articles"
+ARTICLES = articles.Load(count=200, corrupt=0.05, duplicates=0.05)
+SPEC = """\
+pipeline: warm-up
+source: {{bootstrap: '{bootstrap}', topic: {topic}}}
+decode: {{format: avro, schema: article.avsc}}
+table: {{name: demo.news.{name}}}
+checkpoint: checkpoint-{name}
+catalog: {{type: jdbc, uri: 'jdbc:sqlite:catalog.db', warehouse: warehouse}}
+spark:
+  master: local[1]
+  settings:
+    spark.driver.extraJavaOptions: '{option}'
+    spark.sql.shuffle.partitions: 1
+"""
+UPSERT = """\
+mode: upsert
+key: id
+order: published_at
+"""
 
 
 def main(option: str) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        spark = _session(Path(scratch), option)
-        spark.sql("CREATE NAMESPACE demo.n")
-        spark.sql("CREATE TABLE demo.n.t (id bigint, at timestamp) USING iceberg")
-        rows = spark.range(10).selectExpr("struct(id) AS r").select(to_avro("r").alias("bytes"))
-        decoded = rows.select(from_avro("bytes", SCHEMA).alias("r"))
-        decoded.selectExpr("r.id", "current_timestamp() AS at").writeTo("demo.n.t").append()
-        spark.sql("SELECT id, max(at) FROM demo.n.t WHERE id > 3 GROUP BY id").collect()
-        _stream(spark.readStream.table("demo.n.t"), Path(scratch))
+    with tempfile.TemporaryDirectory() as scratch, LocalKafka(Path(scratch)) as kafka:
+        create_topic(kafka.bootstrap, TOPIC, partitions=2)
+        produce(articles.events(ARTICLES), Target(kafka.bootstrap, TOPIC))
+        scratch_option = f'{option} -Djava.io.tmpdir="{scratch}"'
+        specs = [
+            _spec(Path(scratch), kafka.bootstrap, scratch_option, name, more)
+            for name, more in (("appended", ""), ("upserted", UPSERT))
+        ]
+        spark = open_session(specs[0])
+        for spec in specs:
+            pipeline.start(spark, spec, pipeline.Running(spec.checkpoint, once=True)).wait()
         spark.stop()
 
 
-def _session(scratch: Path, option: str) -> SparkSession:
-    catalog = "spark.sql.catalog.demo"
-    settings = {
-        "spark.driver.extraClassPath": classes.class_path(),
-        "spark.driver.extraJavaOptions": f"{option} -Djava.io.tmpdir={scratch}",
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.type": "jdbc",
-        f"{catalog}.uri": f"jdbc:sqlite:{scratch}/catalog.db",
-        f"{catalog}.warehouse": f"{scratch}/warehouse",
-        f"{catalog}.jdbc.schema-version": "V1",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    builder = SparkSession.builder.master("local[1]").appName("oncelake warm-up")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
-
-
-def _stream(rows: DataFrame, scratch: Path) -> None:
-    def count(batch: DataFrame, _: int) -> None:
-        batch.count()
-
-    query = rows.writeStream.foreachBatch(count).option("checkpointLocation", f"{scratch}/chk")
-    query.trigger(availableNow=True).start().awaitTermination()
+def _spec(folder: Path, bootstrap: str, option: str, name: str, more: str) -> PipelineSpec:
+    schema = resources.files("oncelake.samples").joinpath("article.avsc").read_text()
+    (folder / "article.avsc").write_text(schema)
+    text = SPEC.format(bootstrap=bootstrap, topic=TOPIC, name=name, option=option)
+    path = folder / f"{name}.yaml"
+    path.write_text(text + more)
+    return read_spec(path, {}).spec
 
 
 if __name__ == "__main__":
