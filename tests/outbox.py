@@ -13,8 +13,10 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from oncelake import outbound, pipeline
 from oncelake.demo.run import PipelineRun
 from oncelake.demo.tally import Event
+from oncelake.kafka_sink.target import Sending
 from oncelake.local.kafka import LocalKafka, create_topic
 from tests.oracle import records
 
@@ -85,6 +87,12 @@ class Outbox:
             told = list(run.events())
             assert run.ended() == 0, run.failed("failed")
         return told
+
+    def run_here(self, spark: SparkSession, mode: str = "transactions") -> None:
+        """What is there now, in this process, on the shared session."""
+        running = pipeline.Running(str(self.checkpoint), once=True)
+        sending = Sending(self.target, self.bootstrap, mode=mode)
+        outbound.write(with_coordinates(self.stream(spark)), sending, running).wait()
 
     def produce(self, numbers: Iterable[int], keys: int = KEYS) -> None:
         """Each number as the value of a message; of one key they ascend."""

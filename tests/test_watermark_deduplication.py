@@ -197,7 +197,7 @@ batches_of = st.lists(st.tuples(records_of, st.booleans()), min_size=1, max_size
 @pytest.mark.faults
 @pytest.mark.parametrize("deletes", ["", "deletes: tombstone\n"], ids=["kept", "deleted"])
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(batches=batches_of)
 def test_any_sequence_is_as_the_oracle_says(

@@ -31,7 +31,7 @@ def test_old_leftovers_of_a_checkpoint_are_removed_and_nothing_else(
     kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
     site = Site.make(kafka, tmp_path, max_offsets=30)
-    site.produce(600)
+    site.produce(510)
     site.run_to_the_end()
     entries = {path.name for path in (site.checkpoint / "offsets").iterdir()}
     batches = {int(name) for name in entries if name.isdigit()}

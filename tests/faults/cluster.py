@@ -18,6 +18,8 @@ from oncelake.local import java, ports
 
 MASTER, WORKERS = "127.0.0.1", ("127.0.0.2", "127.0.0.3")
 READY_WITHIN_SECONDS = 60.0
+# They live for a minute and do little.
+LIGHT = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @contextmanager
@@ -39,7 +41,7 @@ def cluster(folder: Path) -> Iterator[str]:
 @contextmanager
 def _started(words: tuple[str, ...], log: Path) -> Iterator[Path]:
     home = Path(pyspark.__file__).parent
-    command = [str(java.java_command()), "-Xmx512m", "-cp", str(home / "jars" / "*")]
+    command = [str(java.java_command()), *LIGHT, "-cp", str(home / "jars" / "*")]
     # As Spark's own scripts would set them.
     given = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": MASTER, "SPARK_SCALA_VERSION": "2.13"}
     with log.open("wb") as out:

@@ -37,9 +37,9 @@ def test_a_skewed_clock_and_another_zone_write_the_same(
     """
     for name in ("right", "wrong"):
         (tmp_path / name).mkdir()
-    right = Site.make(kafka, tmp_path / "right", max_offsets=500, upsert=True, more=WATERMARK)
-    wrong = Site.make(kafka, tmp_path / "wrong", max_offsets=500, upsert=True, more=WATERMARK)
-    right.produce(2000)
+    right = Site.make(kafka, tmp_path / "right", max_offsets=700, upsert=True, more=WATERMARK)
+    wrong = Site.make(kafka, tmp_path / "wrong", max_offsets=700, upsert=True, more=WATERMARK)
+    right.produce(1400)
     right.run_here(spark)
     environ = {
         **os.environ,

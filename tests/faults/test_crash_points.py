@@ -42,9 +42,7 @@ CRASH_POINTS = (
 # is killed by name besides (tests/integration).
 POINTS = {
     "append": CRASH_POINTS,
-    "upsert": [
-        p for p in CRASH_POINTS if str(p) in ("before:publish", "before:settle", "after:settle")
-    ],
+    "upsert": [p for p in CRASH_POINTS if str(p) in ("before:publish", "before:settle")],
 }
 ROWS_A_BATCH = 1000
 

@@ -36,7 +36,7 @@ def test_twenty_kills_at_random_moments_leave_each_row_exactly_once(
 
 def _run_and_kill(site: Site, moments: random.Random) -> None:
     """Kill a random while after a random event: anywhere between two of our lines."""
-    events_to_see, delay = moments.randint(1, 9), moments.uniform(0.0, 0.6)
+    events_to_see, delay = moments.randint(1, 6), moments.uniform(0.0, 0.6)
     with site.run() as run:
         for _ in zip(range(events_to_see), run.events(), strict=False):
             pass

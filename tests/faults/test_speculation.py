@@ -34,6 +34,7 @@ SETTINGS = """\
     spark.speculation.minTaskRuntime: 100ms
     spark.driver.host: 127.0.0.1
     spark.executor.memory: 900m
+    spark.executor.extraJavaOptions: -XX:+UseSerialGC -XX:TieredStopAtLevel=1
     spark.eventLog.enabled: true
     spark.eventLog.compress: false
     spark.eventLog.dir: {events}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from oncelake.demo.run import PipelineRun
 from oncelake.errors import Fenced
@@ -42,7 +42,6 @@ OFFSET_POINTS = (
     ("after", SlotStep.COMMIT),
     ("after", Step.SEND),
 )
-BY_OFFSETS = ("--mode", "offsets")
 ROWS, APART = 300, 10**9
 """So many keys that no two messages have the same."""
 
@@ -71,7 +70,9 @@ def _kill_at(box: Outbox, point: str, *words: str) -> None:
 
 @pytest.mark.faults
 @pytest.mark.minutes
-def test_a_life_of_kills_at_every_step_sends_each_row_once(box: Outbox) -> None:
+def test_a_life_of_kills_at_every_step_sends_each_row_once(
+    box: Outbox, spark: SparkSession
+) -> None:
     """Each run completes what the kill before it left, and is killed at the next point. After one
     of them the checkpoint is lost besides."""
     for number, (when, step) in enumerate(CRASH_POINTS):
@@ -83,37 +84,39 @@ def test_a_life_of_kills_at_every_step_sends_each_row_once(box: Outbox) -> None:
             assert len(values) < (number + 1) * ROWS, "of the slot that was killed nothing is seen"
             # The plan tells what was begun.
             shutil.rmtree(box.checkpoint)
-    box.run_to_the_end()
+    box.run_here(spark)
     box.assert_once(range(len(CRASH_POINTS) * ROWS))
 
 
 @pytest.mark.faults
 @pytest.mark.minutes
-def test_a_life_of_kills_without_transactions_sends_each_row_once(box: Outbox) -> None:
+def test_a_life_of_kills_without_transactions_sends_each_row_once(
+    box: Outbox, spark: SparkSession
+) -> None:
     """By offsets; after two of them the checkpoint is lost besides."""
     for number, (when, step) in enumerate(OFFSET_POINTS):
         box.produce(range(number * ROWS, (number + 1) * ROWS), APART)
-        _kill_at(box, f"{when}:{step.value}", *BY_OFFSETS)
+        _kill_at(box, f"{when}:{step.value}", "--mode", "offsets")
         if number % 2:
             shutil.rmtree(box.checkpoint)
-    box.run_to_the_end(*BY_OFFSETS)
+    box.run_here(spark, "offsets")
     box.assert_once(range(len(OFFSET_POINTS) * ROWS))
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize(
-    ("words", "said"), [((), "Kafka says"), (BY_OFFSETS, "its claim stands in")]
+    ("mode", "said"), [("transactions", "Kafka says"), ("offsets", "its claim stands in")]
 )
-def test_of_two_runs_the_older_is_refused(box: Outbox, words: Sequence[str], said: str) -> None:
+def test_of_two_runs_the_older_is_refused(
+    mode: str, said: str, box: Outbox, spark: SparkSession
+) -> None:
     """With transactions by Kafka itself, without by the order of the sink's log."""
     box.produce(range(ROWS), APART)
-    with box.run(*words) as older:
+    with box.run("--mode", mode) as older:
         wait_for(older, "sent")
-        with box.run(*words) as newer:
-            wait_for(newer, "took_over")
-            box.produce(range(ROWS, 2 * ROWS), APART)
-            assert older.ended() == Fenced.exit_code
-            assert said in (box.folder / "run.log").read_text()
-            newer.kill()
-    box.run_to_the_end(*words)
+        box.run_here(spark, mode)
+        box.produce(range(ROWS, 2 * ROWS), APART)
+        assert older.ended() == Fenced.exit_code
+        assert said in (box.folder / "run.log").read_text()
+    box.run_here(spark, mode)
     box.assert_once(range(2 * ROWS))

@@ -237,7 +237,7 @@ between = st.sampled_from(["nothing", "compact", "expire", "forget", "compact en
 @pytest.mark.faults
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a try takes seconds: no shrinking
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
