@@ -1,4 +1,4 @@
-"""Runs that load the classes a pipeline needs: `python -m oncelake.local.warmup OPTION`.
+"""Runs that load the classes a pipeline needs: `python -m oncelake.warmup OPTION`.
 
 They are real ones, of an append and of an upsert, from a broker of their own: what they load is
 what every later run will.
