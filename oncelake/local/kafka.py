@@ -115,6 +115,9 @@ class LocalKafka:
     def _hint(self) -> str:
         return f"Type `oncelake local up --dir {self.folder}`."
 
+    def _another_port(self) -> str:
+        return f"Type `oncelake local up --dir {self.folder} --port N` with a free port N."
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Two processes that start or stop the same broker take turns."""
@@ -127,10 +130,7 @@ class LocalKafka:
         before = self.broker
         port = self._wanted_port or (before.port if before else ports.free_port())
         if not ports.is_free(port):
-            raise PortTaken(
-                f"port {port} is taken by another program.\n"
-                f"Type `oncelake local up --dir {self.folder} --port N` with a free port N."
-            )
+            raise PortTaken(f"port {port} is taken by another program.\n{self._another_port()}")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         joined = self._joins._started().controller_port if self._joins else None
         return state.Broker(port, joined or ports.free_port(), now, process=None)
@@ -191,7 +191,9 @@ class LocalKafka:
         """`what`, with the end of what the log says since it had the size `said`."""
         lines = self.log.read_bytes()[said:].decode(errors="replace").splitlines()
         if any("Address already in use" in line for line in lines):
-            return PortTaken(f"{what}: a port of it is taken.\n{self._hint()}")
+            broker = self._started()
+            ports_of_it = f"{broker.port} or, of its controller, {broker.controller_port}"
+            return PortTaken(f"{what}: port {ports_of_it} is taken.\n{self._another_port()}")
         tail = "".join(f"  {line}\n" for line in lines[-_TAIL_LINES:])
         return BrokerFailed(f"{what}.\n{tail}Its log: {self.log}\n{self._hint()}")
 
