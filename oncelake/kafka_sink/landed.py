@@ -24,7 +24,7 @@ from oncelake.errors import KafkaUnreachable, Unaccounted
 from oncelake.kafka_sink.messages import Address, Messages, given_headers
 from oncelake.kafka_sink.progress import ANSWER_SECONDS, READING_ALL, connection, watermarks
 from oncelake.kafka_sink.send import OnSlotStep, SlotStep, no_step
-from oncelake.kafka_sink.told import Rows, Tally, told
+from oncelake.kafka_sink.told import Report, Rows, Tally
 
 VERSIONS = "_versions"
 """How many rows of its key a row stands for."""
@@ -62,8 +62,9 @@ class Record(NamedTuple):
 
 def land(landing: Landing, partition: int, rows: Rows) -> Rows:
     """The work of a task, whose number is its partition's."""
-    tally = Tally()
-    return told(partition, tally, lambda: _land(landing, partition, rows, tally))
+    report = Report(partition)
+    report.of(lambda: _land(landing, partition, rows, report.tally))
+    yield report.row()
 
 
 def _land(landing: Landing, partition: int, rows: Rows, tally: Tally) -> None:

@@ -23,7 +23,7 @@ from oncelake.kafka_sink.plan import Batch, Dealt, Plan, Receipt, Standing
 from oncelake.kafka_sink.planlog import Overtaken, PlanLog
 from oncelake.kafka_sink.sink import KafkaSink, OnStep, Outgoing
 from oncelake.kafka_sink.target import Target
-from oncelake.kafka_sink.told import in_tasks
+from oncelake.kafka_sink.told import in_tasks, with_idle
 
 
 class OffsetSink(KafkaSink):
@@ -87,7 +87,8 @@ class OffsetSink(KafkaSink):
         dealt = slots.dealt_by_target(messages, len(plan.slots), lake.kafka_hash(spark))
         landing = Landing(target.name, target.address, plan.sequence, plan.held, target.producing,
                           target.strict, target.on_slot_step)  # fmt: skip
-        return in_tasks(dealt, len(plan.slots), lambda task, rows: land(landing, task, rows))
+        found = in_tasks(dealt, lambda task, rows: land(landing, task, rows))
+        return with_idle(found, plan.slots, lambda slot: land(landing, slot, ()))
 
 
 def require_no_copies(spark: SparkSession) -> None:

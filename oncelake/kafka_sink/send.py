@@ -1,9 +1,9 @@
-"""One slot of a batch, in a task of Spark: rows and their receipt in one transaction.
+"""The slots of a batch, in a task of Spark: of each its rows and their receipt in a transaction.
 
 1. Fence: `init_transactions` ends what a former producer of this slot has left open, for good.
 2. Read the slot's last receipt. Is it of this plan, or of a later one, nothing is sent.
 3. Send the rows in their order, then the receipt.
-4. Commit.
+4. Commit; meanwhile the next slot of this task is begun.
 
 A task that is fenced by another of the same slot, as when Spark runs a copy of a slow one, does not
 fence back: it waits for the other's receipt.
@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from itertools import chain
 from threading import Event
 from typing import Any
@@ -28,9 +29,10 @@ from confluent_kafka import KafkaError, KafkaException
 from oncelake.errors import Fenced, TooLarge, Unaccounted
 from oncelake.kafka_sink import progress
 from oncelake.kafka_sink.messages import Address, Messages
+from oncelake.kafka_sink.parts import by_part
 from oncelake.kafka_sink.plan import Plan, Receipt
 from oncelake.kafka_sink.progress import Transactional
-from oncelake.kafka_sink.told import Rows, Tally, told
+from oncelake.kafka_sink.told import Report, Rows, Tally
 
 DIGEST = "_digest"
 LOOK_AGAIN_SECONDS = 0.2
@@ -63,7 +65,7 @@ def no_step(when: str, step: SlotStep) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What every task of a batch is told. `slots` names the slot of each task, by its number."""
+    """What every task of a batch is told. `slots` names the slot of each part, by its number."""
 
     sink: str
     to: Address
@@ -78,24 +80,52 @@ class Order:
         return progress.transactional_id(self.sink, slot)
 
 
-def send(order: Order, task: int, rows: Rows) -> Rows:
-    """The work of a task; yields one row that says what became of it."""
-    slot, tally = order.slots[task], Tally()
-    return told(slot, tally, lambda: _send(order, slot, rows, tally))
+def send(order: Order, rows: Rows) -> Rows:
+    """The work of a task; yields a row for each of its slots that says what became of it."""
+    with ThreadPoolExecutor(1) as beside:
+        ending: Future[pa.RecordBatch] | None = None
+        for part, its_rows in by_part(rows):
+            report = Report(order.slots[part])
+            commit = report.of(partial(_begin, order, report.slot, its_rows, report.tally))
+            if ending is not None:
+                yield ending.result()
+            ending = beside.submit(_end, report, commit)
+            if report.failed:
+                break
+        if ending is not None:
+            yield ending.result()
 
 
-def _send(order: Order, slot: int, rows: Rows, tally: Tally) -> None:
+def send_nothing(order: Order, slot: int) -> Rows:
+    """The work of a slot whose part of the batch has no rows."""
+    report = Report(slot)
+    yield _end(report, report.of(partial(_begin, order, slot, (), report.tally)))
+
+
+Commit = Callable[[], None]
+
+
+def _end(report: Report, commit: Commit | None) -> pa.RecordBatch:
+    if commit is not None:
+        report.of(commit)
+    return report.row()
+
+
+def _begin(order: Order, slot: int, rows: Rows, tally: Tally) -> Commit | None:
+    """Send a slot's rows; what is left to do, unless they were sent before."""
     # To fence and to look up is to wait for Kafka: Spark may get the first rows ready meanwhile.
     with ThreadPoolExecutor(1) as beside:
         opening = beside.submit(_open, order, slot)
         rows = _begun(rows, until=opening)
         opened = opening.result()
     if opened is None:
-        return
+        return None
     if opened.sent is not None and opened.sent.sequence >= order.sequence:
         _require_same(opened.sent, order, slot, rows, tally)
-    elif _deliver(opened.by, order, slot, rows, tally):
-        tally.fresh = tally.rows
+        return None
+    by = opened.by
+    sending = partial(_enqueue, by, order, slot, rows, tally)
+    return partial(_commit, by, order, slot, tally) if _stands(by, order, slot, sending) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,31 +170,39 @@ def _receipt(order: Order, slot: int) -> Receipt | None:
     return None if text is None else Receipt.from_text(text)
 
 
-def _deliver(transactional: Transactional, order: Order, slot: int,
-             rows: Rows, tally: Tally) -> bool:  # fmt: skip
-    """Send and commit; False where a copy of this task has done so."""
+def _enqueue(by: Transactional, order: Order, slot: int, rows: Rows, tally: Tally) -> None:
+    by.begin()
+    with closing(Messages(by.producer, order.to)) as messages:
+        for batch in rows:
+            _count(tally, batch)
+            began = time.perf_counter()
+            tally.aside += messages.send(batch.drop_columns([DIGEST]))
+            tally.sending += time.perf_counter() - began
+    receipt = Receipt(order.sequence, tally.rows, tally.digest)
+    by.note(order.progress_topic, progress.partition_of(slot), receipt.to_text())
+
+
+def _commit(by: Transactional, order: Order, slot: int, tally: Tally) -> None:
+    order.on_step("before", SlotStep.COMMIT)
+    began = time.perf_counter()
+    if not _stands(by, order, slot, by.commit):
+        return
+    tally.fresh = tally.rows
+    tally.sending += time.perf_counter() - began
+    order.on_step("after", SlotStep.COMMIT)
+
+
+def _stands(by: Transactional, order: Order, slot: int, step: Callable[[], None]) -> bool:
+    """Do a step of a transaction; False where a copy of this task has overtaken it, and sent."""
     try:
-        transactional.begin()
-        with closing(Messages(transactional.producer, order.to)) as messages:
-            for batch in rows:
-                _count(tally, batch)
-                began = time.perf_counter()
-                tally.aside += messages.send(batch.drop_columns([DIGEST]))
-                tally.sending += time.perf_counter() - began
-        receipt = Receipt(order.sequence, tally.rows, tally.digest)
-        transactional.note(order.progress_topic, progress.partition_of(slot), receipt.to_text())
-        order.on_step("before", SlotStep.COMMIT)
-        began = time.perf_counter()
-        transactional.commit()
-        tally.sending += time.perf_counter() - began
-        order.on_step("after", SlotStep.COMMIT)
+        step()
     except TooLarge:
-        transactional.producer.abort_transaction(progress.ANSWER_SECONDS)
+        by.producer.abort_transaction(progress.ANSWER_SECONDS)
         raise
     except KafkaException as error:
-        cause = transactional.cause(error)
+        cause = by.cause(error)
         if cause.code() not in FENCED:
-            transactional.abort(error)
+            by.abort(error)
             raise
         order.on_step("before", SlotStep.YIELD)
         _await_other(order, slot, cause)

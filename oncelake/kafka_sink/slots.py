@@ -11,8 +11,10 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, Stri
 from oncelake import source
 from oncelake.errors import TerminalError
 from oncelake.kafka_sink.landed import VERSIONS
+from oncelake.kafka_sink.parts import PART
 from oncelake.kafka_sink.send import DIGEST
 from oncelake.model import Ranges
+from oncelake.planner import in_few_tasks
 
 BYTES: tuple[type[DataType], ...] = (StringType, BinaryType)
 TAKEN: dict[str, tuple[type[DataType], ...]] = {
@@ -103,14 +105,21 @@ def hashed(rows: DataFrame) -> DataFrame:
     return rows.withColumn(DIGEST, F.xxhash64(*names))
 
 
+def as_read(rows: DataFrame) -> DataFrame:
+    """Rows as Spark reads them: what each of its tasks reads is a part. On one machine a task has
+    several parts, one after the other, as many tasks do nothing but begin and end."""
+    told = rows.withColumn(PART, F.spark_partition_id())
+    return without_coordinates(in_few_tasks(told))
+
+
 def dealt_by_key(rows: DataFrame, slots: int) -> DataFrame:
     """Rows of one key in one slot, in the order in which they were read: by their coordinates,
     where they have them, since a step on the way may have put some rows behind others."""
     # Without a key there is no order to keep: such rows are spread by what they hold.
     by = F.coalesce(F.col("key"), F.col("value")) if "key" in rows.columns else F.col("value")
     slot = F.pmod(F.xxhash64(by), F.lit(slots)).cast("int")
-    numbered = rows.withColumn(ORDER, F.monotonically_increasing_id())
-    dealt = numbered.repartitionById(slots, slot)
+    numbered = rows.withColumns({ORDER: F.monotonically_increasing_id(), PART: slot})
+    dealt = numbered.repartitionById(slots, PART)
     places = [name for name in COORDINATES if name in rows.columns]
     return without_coordinates(dealt.sortWithinPartitions(*places, ORDER).drop(ORDER))
 

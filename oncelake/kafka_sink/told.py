@@ -1,11 +1,13 @@
-"""What a task tells the driver of its slot: one row, whichever way it has sent."""
+"""What a task tells the driver of a slot: one row, whichever way it has sent."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 from zipimport import zipimporter
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -22,7 +24,10 @@ _ARROW = {"int": pa.int32(), "long": pa.int64(), "double": pa.float64(), "string
 _SCHEMA = pa.schema([(n, _ARROW[t]) for n, t in (c.split() for c in COLUMNS.split(", "))])
 FAULTS = {each.__name__: each for each in (TooLarge, Unaccounted)}
 
+AT_ONCE = 4
+
 Rows = Iterable[pa.RecordBatch]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -40,26 +45,32 @@ class Tally:
     sending: float = 0.0
 
 
-def told(slot: int, tally: Tally, work: Callable[[], None]) -> Iterator[pa.RecordBatch]:
-    """Do the work of a slot; one row says what became of it."""
-    began = time.perf_counter()
-    fault: tuple[str | None, str | None] = (None, None)
-    try:
-        work()
-    except TerminalError as error:
-        # Told to the driver: to try the task again would not mend it.
-        fault = (type(error).__name__, str(error))
-    row = (slot, tally.rows, tally.fresh, tally.aside, tally.superseded,
-           time.perf_counter() - began, tally.sending, *fault)  # fmt: skip
-    yield pa.RecordBatch.from_pylist([dict(zip(_SCHEMA.names, row, strict=True))], schema=_SCHEMA)
+class Report:
+    """What becomes of a slot, whose work is done in steps."""
+
+    def __init__(self, slot: int) -> None:
+        self.slot, self.tally, self.failed = slot, Tally(), False
+        self._fault: tuple[str | None, str | None] = (None, None)
+        self._began = time.perf_counter()
+
+    def of(self, step: Callable[[], T]) -> T | None:
+        """Do a step. One that cannot be mended by trying the task again is told to the driver."""
+        try:
+            return step()
+        except TerminalError as error:
+            self.failed, self._fault = True, (type(error).__name__, str(error))
+            return None
+
+    def row(self) -> pa.RecordBatch:
+        tally, seconds = self.tally, time.perf_counter() - self._began
+        row = (self.slot, tally.rows, tally.fresh, tally.aside, tally.superseded, seconds,
+               tally.sending, *self._fault)  # fmt: skip
+        named = dict(zip(_SCHEMA.names, row, strict=True))
+        return pa.RecordBatch.from_pylist([named], schema=_SCHEMA)
 
 
-def in_tasks(messages: DataFrame, tasks: int, task: Callable[[int, Rows], Rows]) -> list[Row]:
-    """Have each task do its part, by its number; what they tell.
-
-    Of a batch without rows Spark may run no task at all, as of a snapshot of Iceberg's without
-    files. It is a batch like any other: until each slot is done, nothing may follow.
-    """
+def in_tasks(messages: DataFrame, task: Callable[[int, Rows], Rows]) -> list[Row]:
+    """Have each task do its part, by its number; what they tell. Raises what went wrong."""
 
     def numbered(rows: Rows) -> Rows:
         _forget_archives()
@@ -68,9 +79,22 @@ def in_tasks(messages: DataFrame, tasks: int, task: Callable[[int, Rows], Rows])
         return task(context.partitionId(), rows)
 
     found = messages.mapInArrow(numbered, COLUMNS).collect()
-    return found or [
-        Row(**row) for n in range(tasks) for told in task(n, ()) for row in told.to_pylist()
-    ]
+    for row in found:
+        if row.fault:
+            raise FAULTS[row.fault](row.problem)
+    return found
+
+
+def with_idle(found: list[Row], slots: Iterable[int], task: Callable[[int], Rows]) -> list[Row]:
+    """And what the slots tell that no task has spoken of: their part of the batch has no rows.
+
+    It is a part like any other: until each slot is done, nothing may follow.
+    """
+    known = {row.slot for row in found}
+    idle = [slot for slot in slots if slot not in known]
+    with ThreadPoolExecutor(AT_ONCE) as beside:
+        told = beside.map(lambda slot: list(task(slot)), idle)
+        return found + [Row(**row) for each in told for rows in each for row in rows.to_pylist()]
 
 
 def _forget_archives() -> None:
@@ -83,10 +107,3 @@ def _forget_archives() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
-
-
-def raise_fault(found: Iterable[Row]) -> None:
-    """Of the tasks that could not do their part, the first one's reason."""
-    for row in found:
-        if row.fault:
-            raise FAULTS[row.fault](row.problem)

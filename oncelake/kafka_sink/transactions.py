@@ -9,10 +9,10 @@ from oncelake.errors import CheckpointUnusable, KafkaUnreachable
 from oncelake.kafka_sink import planlog, progress, slots
 from oncelake.kafka_sink.plan import Batch, Dealt, Plan, Receipt, Standing
 from oncelake.kafka_sink.progress import Transactional
-from oncelake.kafka_sink.send import FENCED, Order, send
+from oncelake.kafka_sink.send import FENCED, Order, send, send_nothing
 from oncelake.kafka_sink.sink import KafkaSink, OnStep, Outgoing
 from oncelake.kafka_sink.target import Target
-from oncelake.kafka_sink.told import in_tasks
+from oncelake.kafka_sink.told import in_tasks, with_idle
 
 
 class TransactionalSink(KafkaSink):
@@ -64,13 +64,14 @@ class TransactionalSink(KafkaSink):
         target = self._target
         order = Order(target.name, target.address, target.progress_topic, plan.sequence, numbers,
                       target.producing, target.timeout_ms, target.on_slot_step)  # fmt: skip
-        return in_tasks(ready, len(numbers), lambda task, rows: send(order, task, rows))
+        found = in_tasks(ready, lambda _, rows: send(order, rows))
+        return with_idle(found, plan.slots, lambda slot: send_nothing(order, slot))
 
     def _completed(self, plan: Plan) -> None:
         """The receipts tell."""
 
     def _dealt(self, outgoing: Outgoing, plan: Plan) -> tuple[DataFrame, tuple[int, ...]]:
-        """The messages as the plan deals them, and the slot of each task."""
+        """The messages as the plan deals them, and the slot of each part."""
         messages = slots.hashed(outgoing.messages)
         if plan.dealt is Dealt.BY_KEY:
             return slots.dealt_by_key(messages, len(plan.slots)), plan.slots
@@ -79,7 +80,7 @@ class TransactionalSink(KafkaSink):
             read = ", ".join(map(str, plan.slots))
             how = f"with a slot for each partition that is {plan.dealt.value} ({read})"
             raise self._changed(plan, f"{how}, and the query now reads otherwise")
-        return slots.without_coordinates(messages), numbers
+        return slots.as_read(messages), numbers
 
     def _widen(self, slots: int) -> None:
         """Each slot needs a partition of the progress topic."""

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from oncelake.errors import Fenced, TerminalError
 from oncelake.kafka_sink import progress, send
 from oncelake.kafka_sink.messages import Address
+from oncelake.kafka_sink.parts import PART
 from oncelake.kafka_sink.send import DIGEST, FENCED, Order
 from oncelake.kafka_sink.target import FIXED
 from oncelake.local.kafka import LocalKafka, create_topic
@@ -57,7 +58,8 @@ def _rows(*numbers: int) -> pa.RecordBatch:
 
 
 def _sent(order: Order, rows: Iterator[pa.RecordBatch]) -> dict[str, Any]:
-    (result,) = send.send(order, 0, rows)
+    parted = (each.append_column(PART, pa.array([0] * len(each), pa.int32())) for each in rows)
+    (result,) = send.send(order, parted)
     (row,) = result.to_pylist()
     return dict(row)
 

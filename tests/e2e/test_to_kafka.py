@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,11 +18,12 @@ import oncelake
 from oncelake import outbound, pipeline
 from oncelake.errors import CheckpointUnusable, TerminalError, Unaccounted
 from oncelake.kafka_sink import modes, progress
-from oncelake.kafka_sink.plan import Dealt, Plan
+from oncelake.kafka_sink.plan import Dealt, Plan, Receipt
 from oncelake.kafka_sink.send import SlotStep
 from oncelake.kafka_sink.target import Sending
 from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.query import RunningQuery
+from tests.oracle import records
 from tests.outbox import PARTITIONS, Outbox, read_committed, with_coordinates
 
 
@@ -64,6 +66,32 @@ def test_every_row_is_sent_once_and_in_order(box: Outbox, spark: SparkSession) -
     assert _last_plan(box).dealt is Dealt.BY_SOURCE
     theirs = box.partitions_by_java(spark)
     assert {m.key: m.partition for m in box.seen()} == theirs, "not where Java's clients send them"
+
+
+def test_each_partition_that_is_read_has_a_slot_whatever_task_reads_it(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Also one of which no row is left: until it has a receipt, nothing could follow."""
+    box = Outbox.make(kafka, tmp_path, partitions=5)
+    for begin in (0, 200):
+        box.produce(range(begin, begin + 200))
+        _sent(box, _plain(box.stream(spark).filter("partition <> 1")))
+    read = Counter(m.partition() for m in records(box.bootstrap, box.source))
+    values = [int(message.value) for message in box.seen()]
+    assert len(values) == len(set(values)) == 400 - read[1]
+    plan, topic = _last_plan(box), f"{box.target}.oncelake.{box.target}"
+    assert (plan.sequence, set(plan.slots)) == (2, set(read))
+    receipts = {
+        slot: [
+            Receipt.from_text((message.value() or b"").decode())
+            for message in records(box.bootstrap, topic)
+            if message.partition() == progress.partition_of(slot)
+        ]
+        for slot in plan.slots
+    }
+    assert all([each.sequence for each in of_slot] == [1, 2] for of_slot in receipts.values())
+    rows = {slot: sum(each.rows for each in of_slot) for slot, of_slot in receipts.items()}
+    assert rows == {**read, 1: 0}
 
 
 @pytest.mark.faults
