@@ -1,7 +1,8 @@
 """Find the keys of a batch in the table: which of its rows give way, and which stay.
 
 Only the columns that tell are read, of the table as it stood when the batch was placed. Within a
-horizon only those files are read whose time is near that of the batch's rows.
+horizon only those files are read whose time is near that of the batch's rows. A tombstone does not
+tell the time of the row that it deletes: for a batch with one, all are.
 """
 
 from __future__ import annotations
@@ -53,8 +54,10 @@ class Lookup:
         self._tombstones = tombstones
         self.horizon = horizon
 
-    def find(self, newest: DataFrame, snapshot: int, days: Collection[int | None]) -> Found:
-        """`newest` has each key once, with its rank; `days` are those of its rows, since 1970."""
+    def find(self, newest: DataFrame, snapshot: int,
+             days: Collection[int | None] | None) -> Found:  # fmt: skip
+        """`newest` has each key once, with its rank; `days` are those of its rows, since 1970, or
+        None where that does not tell how far to look."""
         if self._main.empty_at(snapshot):
             return Found({}, 0, sorted(self._deleted(newest)))
         there = self.there(newest.sparkSession, snapshot, days)
@@ -92,12 +95,12 @@ class Lookup:
         return {tuple(row["place"]) for row in found.distinct().collect()}
 
     def there(self, spark: SparkSession, snapshot: int,
-              days: Collection[int | None]) -> DataFrame:  # fmt: skip
+              days: Collection[int | None] | None) -> DataFrame:  # fmt: skip
         """The table's rows that may have the keys, by the columns that tell."""
         versions = self._versions
         columns = *versions.key, *versions.order, "kafka_partition", "kafka_offset"
         rows = self._main.at(snapshot, spark)
-        if self.horizon is not None:
+        if self.horizon is not None and days is not None:
             rows = rows.filter(_near(rows[self.horizon.column], days, self.horizon.reach))
         return rows.select(*dict.fromkeys(columns), "_file", "_pos")
 

@@ -49,6 +49,11 @@ class _Totals:
     tombstones: int
     days: tuple[int | None, ...]
 
+    @property
+    def near(self) -> tuple[int | None, ...] | None:
+        """Near which days to look for the keys: a tombstone does not tell that of its row."""
+        return None if self.tombstones else self.days
+
 
 class UpsertSink:
     def __init__(self, shape: Shape, versions: Versions, main: LakeTable,
@@ -81,7 +86,7 @@ class UpsertSink:
             if not due.one_an_offset:
                 self._require_one_an_offset(ranked, totals.versions, placement.todo)
             rest = self._intake.rest(due, totals.versions, census.seen())
-            found = self._lookup.find(ranked.filter(NEWEST), placement.base, totals.days)
+            found = self._lookup.find(ranked.filter(NEWEST), placement.base, totals.near)
             marking = self._beside.submit(self._main.stage_deletes, placement.base, found.gone)
             try:
                 winners = self._winners(due, ranked, found, totals)
@@ -161,8 +166,7 @@ class UpsertSink:
         """What else is to be known of the newest version."""
         told = {TOMBSTONE: F.col(TOMBSTONE)} if self._tombstones else {}
         if horizon := self._lookup.horizon:
-            event = F.col(RECORD)[horizon.column]
-            told[EVENT] = F.coalesce(event, F.col("timestamp")) if self._tombstones else event
+            told[EVENT] = F.col(RECORD)[horizon.column]
         return told
 
     def _winners(self, due: Due, ranked: DataFrame, found: Found, totals: _Totals) -> DataFrame:

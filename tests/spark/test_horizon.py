@@ -76,6 +76,22 @@ def test_a_session_elsewhere_looks_into_the_same_days(
 
 
 @pytest.mark.faults
+def test_a_tombstone_deletes_a_row_beyond_it(
+    spark: SparkSession, warehouse: Path, tmp_path: Path
+) -> None:
+    """It tells nothing of the time of its row: one that was kept would be a deletion not done."""
+    records = Records(spark, warehouse, tmp_path, HORIZON + "deletes: tombstone\n")
+    records.send(_article("old", 0), Record(0, "timeless", at=None, sent=0), _article("new", 29))
+    records.write()
+    gone = [Record(0, name, sent=30 * DAYS, kind="gone") for name in ("old", "timeless")]
+    records.send(*gone, _article("new", 30))
+    counts = records.write().counts
+    assert (counts.deleted, counts.removed, counts.updated) == (2, 2, 1)
+    assert [name for name, _ in _rows(records, spark)] == ["new"]
+    assert records.audit().verdict == "clean"
+
+
+@pytest.mark.faults
 def test_rows_without_a_time_meet_their_like(records: Records) -> None:
     records.send(Record(0, "a", at=None))
     records.write()
