@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from oncelake import ledger
-from oncelake.errors import TerminalError
+from oncelake.errors import Gap, TerminalError
 from oncelake.lake import Ancestor, LakeTable
 from oncelake.ledger import View
 from oncelake.model import (
@@ -29,9 +29,10 @@ from oncelake.model import (
     Stamp,
     TopicPartition,
     next_epoch,
+    show_ranges,
     union,
 )
-from oncelake.refusals import refuse_changed_source, removed
+from oncelake.refusals import refuse_changed_source, removed, roll_forward
 
 Change = Callable[[View, str], tuple[Stamp, Progress]]
 """From what the table says, and an attempt, to the stamp and progress that are to be committed."""
@@ -97,6 +98,44 @@ def rewrite(main: LakeTable, sides: Mapping[str, LakeTable]) -> Change:
         return stamp, before.after(stamp, [*before.pending, *_given_up(base, lost, stamp, sides)])
 
     return change
+
+
+def while_held(rewriting: Change, main: LakeTable, origin: Origin, held: Ranges) -> Change:
+    """Refused where Kafka, which now holds these offsets, has removed some that would be written
+    again: what the rollback took away, and could be had back, would be lost for good."""
+
+    def change(view: View, attempt: str) -> tuple[Stamp, Progress]:
+        base = ledger.claimed(view)
+        refuse_changed_source(base.origin, origin.known_as(base.origin.epochs))
+        stamp, after = rewriting(view, attempt)
+        if gone := _gone(base, after, base.origin.epochs.in_ledger(held)):
+            raise Gap(
+                f"{main.name}: of what would be written again Kafka has removed "
+                f"{show_ranges(gone)}. Nothing was changed. To roll main forward again, which "
+                f"loses nothing, type: {roll_forward(main, base)}. To go on without all that was "
+                "rolled back: oncelake recover PIPELINE.yaml --accept-rollback"
+            )
+        return stamp, after
+
+    return change
+
+
+def _gone(base: Progress, after: Progress, held: Ranges) -> Ranges:
+    """What is due again and not to be had; but a gap that was accepted before is known to be."""
+    gaps = [each.ranges for each in base.accepted if each.kind == "gap"]
+    gone: dict[TopicPartition, Span] = {}
+    for tp, (_, end) in base.positions.items():
+        begin = after.next_offset(tp)
+        first = held[tp].start if tp in held else end
+        lost = Span(begin, max(begin, min(first, end)))
+        known = sum(_overlap(lost, gap[tp]) for gap in gaps if tp in gap)
+        if known < lost.end - lost.start:
+            gone[tp] = lost
+    return gone
+
+
+def _overlap(one: Span, other: Span) -> int:
+    return max(0, min(one.end, other.end) - max(one.start, other.start))
 
 
 def accept_rollback(main: LakeTable, sides: Mapping[str, LakeTable]) -> Change:

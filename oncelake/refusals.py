@@ -31,11 +31,20 @@ def refuse_rollback(table: LakeTable, progress: Progress) -> None:
         positions = show_ranges(progress.positions)
         raise RolledBack(
             f"{table.name}: progress says {positions}, but main was rolled back behind the "
-            f"commit that wrote so far (attempt {progress.attempt}). To write again what is lost, "
-            "from Kafka, type: oncelake recover PIPELINE.yaml --rewrite. To go on without it, "
+            f"commit that wrote so far (attempt {progress.attempt}). To roll it forward again, "
+            f"which loses nothing, type: {roll_forward(table, progress)}. To write again what is "
+            "lost, from Kafka: oncelake recover PIPELINE.yaml --rewrite. To go on without it, "
             "which the audit will show for ever: oncelake recover PIPELINE.yaml --accept-rollback. "
-            "With --dry-run either shows the offsets first"
+            "With --dry-run either of these shows the offsets first"
         )
+
+
+def roll_forward(table: LakeTable, progress: Progress) -> str:
+    """What to type to have main at the last commit of progress again."""
+    last = next(a for a in table.stamps() if a.stamp is not None and progress.attempt in a.stamp)
+    catalog, _, name = table.name.partition(".")
+    call = f"CALL {catalog}.system.set_current_snapshot('{name}', {last.snapshot_id})"
+    return f'oncelake sql PIPELINE.yaml "{call}"'
 
 
 def refuse_lost_progress(table: LakeTable, pipeline: str) -> None:

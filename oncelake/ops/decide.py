@@ -98,11 +98,13 @@ def decide(spark: SparkSession, spec: PipelineSpec, decision: str, dry_run: bool
 
 def _change(spec: PipelineSpec, decision: str, main: LakeTable,
             sides: Mapping[str, LakeTable]) -> tuple[Change, Look]:  # fmt: skip
-    if decision == "rewrite":
-        return amend.rewrite(main, sides), ledger.look_unquestioned
     if decision == "accept-rollback":
         return amend.accept_rollback(main, sides), ledger.look_unquestioned
     topics = source.describe_topic(spec.source)
+    if decision == "rewrite":
+        rewriting = amend.rewrite(main, sides)
+        held = amend.while_held(rewriting, main, topics.origin, topics.offsets)
+        return held, ledger.look_unquestioned
     if decision == "rebase":
         return amend.rebase(topics.origin, topics.starts("earliest")), ledger.look
     return amend.accept_gap(topics.origin, topics.offsets), ledger.look

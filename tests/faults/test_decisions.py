@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +137,33 @@ def test_what_a_rollback_lost_is_written_again(
     assert decided(site, spark, "rewrite").due_again
     site.run_here(spark)
     site.assert_exactly_once(spark)
+
+
+def test_a_rewrite_that_kafka_cannot_give_is_refused_and_rolled_forward(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Retention has passed what was rolled back: only the table's own snapshots still have it."""
+    site = Site.make(kafka, tmp_path, max_offsets=300)
+    site.produce(900)
+    site.run_here(spark)
+    before, ends = site.contents(), next_offsets(site)
+    rolled_back(site, spark, to=2)
+    back, stands = site.contents(), next_offsets(site)
+    remove_records(site, 1, ends[1] - 5)
+    with pytest.raises(Gap, match="has removed") as told:
+        decided(site, spark, "rewrite", dry_run=True)
+    with pytest.raises(Gap):
+        decided(site, spark, "rewrite")
+    assert (site.contents(), next_offsets(site)) == (back, stands)
+    with pytest.raises(RolledBack, match="set_current_snapshot") as stopped:
+        site.run_here(spark)
+    calls = {re.findall('type: oncelake sql PIPELINE.yaml "(.*?)"', str(e.value))[0]
+             for e in (told, stopped)}  # fmt: skip
+    (call,) = calls
+    spark.sql(call)
+    assert site.contents() == before
+    site.run_here(spark)
+    assert findings(site, spark) == (Verdict.CLEAN, set())
 
 
 def test_a_rollback_that_is_accepted_is_shown_for_ever(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from oncelake.amend import accept_gap, accept_rollback, rebase, rewrite
+from oncelake.amend import accept_gap, accept_rollback, rebase, rewrite, while_held
 from oncelake.commit import Committer
-from oncelake.errors import RolledBack, SourceChanged, TerminalError
+from oncelake.errors import Gap, RolledBack, SourceChanged, TerminalError
 from oncelake.ledger import View, look, look_unquestioned
 from oncelake.model import Accepted, Epochs, Origin, Pending, Progress, Span, TopicPartition
 from tests.unit.protocol_world import SIDES, Move, World, check
@@ -99,6 +99,40 @@ def test_after_a_rewrite_all_is_as_before_the_lost_batches(world: World) -> None
     assert {each.fate for each in after.pending} == set(SIDES)
     person(world).finish()
     check(world)
+
+
+@pytest.mark.parametrize(
+    ("begins", "gone"), [((0, 0, 0), False), ((5, 2, 5), False), ((6, 0, 0), True)]
+)
+def test_a_rewrite_is_refused_where_kafka_has_removed_what_was_lost(
+    world: World, begins: tuple[int, ...], gone: bool
+) -> None:
+    base = world.progress()
+    assert base is not None
+    held = {TopicPartition("t", p): Span(begin, 99) for p, begin in enumerate(begins)}
+    rewriting = while_held(rewrite(world.main, world.sides), world.main, base.origin, held)
+    if not gone:
+        assert person(world).amend(rewriting).batches == 1
+        return
+    with pytest.raises(Gap, match=r"removed t\[0\] \[5, 6\).*set_current_snapshot"):
+        person(world).amend(rewriting)
+
+
+@pytest.mark.parametrize(("end", "held_up"), [(8, True), (9, False)])
+def test_a_gap_that_was_accepted_before_does_not_hold_a_rewrite_up(
+    world: World, end: int, held_up: bool
+) -> None:
+    base = look_unquestioned(world.main, "p").progress
+    assert base is not None
+    held = {TopicPartition("t", p): Span(9 if p else 0, 99) for p in range(3)}
+    rewriting = while_held(rewrite(world.main, world.sides), world.main, base.origin, held)
+    gap = {TopicPartition("t", p): Span(5, end) for p in range(3)}
+    told = view(replace(base, accepted=(Accepted("gap", 1, gap),)))
+    if held_up:
+        with pytest.raises(Gap):
+            rewriting(told, "attempt")
+    else:
+        assert rewriting(told, "attempt")[1].batches == 1
 
 
 def test_an_accepted_rollback_leaves_progress_where_it_was(world: World) -> None:
