@@ -64,10 +64,12 @@ class Found:
             return f"it is damaged: {self.damage}"
         ends = progress.origin.epochs.in_kafka(progress.positions)
         for tp, offset in sorted(self.resumes.items()):
-            if tp in ends and offset > ends[tp].end:
+            # One that the table has not met was added: it is due from its beginning.
+            end = ends[tp].end if tp in ends else held[tp].start if tp in held else offset
+            if offset > end:
                 return (
                     f"it is ahead of {whole}: in partition {tp.partition} of {tp.topic} it "
-                    f"would go on at offset {offset}, and {whole} ends at {ends[tp].end}"
+                    f"would go on at offset {offset}, and {whole} ends at {end}"
                 )
             if tp in held and offset < held[tp].start:
                 return (

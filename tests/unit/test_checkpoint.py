@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,14 @@ def test_one_that_is_ahead_is_told_with_both_offsets(tmp_path: Path) -> None:
         "it is ahead of the table: in partition 1 of t it would go on at offset 4, and the table "
         "ends at 3"
     )
+
+
+def test_one_that_is_ahead_in_a_partition_the_table_has_not_met_is_told(tmp_path: Path) -> None:
+    """Such a one was added, and is due from its beginning, wherever Kafka has that."""
+    found, known = _written(tmp_path, GOOD).look(), _table(9, 4)
+    known = replace(known, positions={FIRST: known.positions[FIRST]})
+    assert found.fault(known, {SECOND: Span(4, 90)}) is None
+    assert "offset 4, and the table ends at 0" in (found.fault(known, {SECOND: Span(0, 90)}) or "")
 
 
 def test_that_of_another_topic_is_refused_with_what_to_type(tmp_path: Path) -> None:
