@@ -72,7 +72,7 @@ def _lines(source: TextIO) -> Iterator[str]:
 
 def _answer(spark: SparkSession, statement: str, as_json: bool, alone: bool) -> bool:
     """Whether it could be answered; a query that stands `alone` raises."""
-    from pyspark.errors import PySparkException
+    from oncelake import lake
 
     try:
         rows = spark.sql(statement)
@@ -81,8 +81,8 @@ def _answer(spark: SparkSession, statement: str, as_json: bool, alone: bool) -> 
                 print(text)
         else:
             _show(rows)
-    except PySparkException as error:
-        reason = str(error).strip().splitlines()[0].rstrip(";")
+    except lake.JAVA_ERRORS as error:
+        reason = lake.in_short(error).rstrip(";")
         if alone:
             raise TerminalError(f"the query failed: {reason}") from error
         print(json.dumps({"error": reason}) if as_json else f"error: {reason}", file=sys.stderr)

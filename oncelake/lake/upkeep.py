@@ -11,6 +11,10 @@ from pyspark.sql import Row, SparkSession
 from oncelake.lake.java import JAVA_ERRORS, JavaObject, translated
 from oncelake.lake.table import LakeTable
 
+TRIES = 3
+OVERTAKEN = ("exceptions.ValidationException", "exceptions.CommitFailedException")
+"""What Iceberg says where a table is no longer as it was when the work on it began."""
+
 
 def compact(spark: SparkSession, table: str) -> int:
     """Join small files into large ones; how many went."""
@@ -88,9 +92,14 @@ def _system(spark: SparkSession, path: str) -> JavaObject:
 
 
 def _call(spark: SparkSession, table: str, procedure: str, *arguments: str) -> Row:
+    """Once more where somebody has committed meanwhile, as a run does: it begins with what is there
+    now, and nothing was done."""
     catalog = table.partition(".")[0]
     listed = ", ".join((f"table => '{table}'", *arguments))
-    try:
-        return spark.sql(f"CALL {catalog}.system.{procedure}({listed})").collect()[0]
-    except JAVA_ERRORS as error:
-        raise translated(error, table) from error
+    for left in reversed(range(TRIES)):
+        try:
+            return spark.sql(f"CALL {catalog}.system.{procedure}({listed})").collect()[0]
+        except JAVA_ERRORS as error:
+            if not left or not any(each in str(error) for each in OVERTAKEN):
+                raise translated(error, table) from error
+    raise AssertionError("unreachable: the last try returns or raises")
