@@ -1,6 +1,6 @@
 """Articles from Kafka into the raw table: of each the latest version, exactly once.
 
-    python jobs/spark/stream_write_raw.py           or: spark-submit … 
+    python jobs/spark/stream_write_raw.py           or: spark-submit … (see README.md)
 
 KAFKA_BOOTSTRAP_SERVERS, KAFKA_TOPIC, ICEBERG_TABLE and CHECKPOINT_LOCATION set what they say; all
 else is in articles_raw.yaml beside this file. Words after the name go to `oncelake run`: --once.

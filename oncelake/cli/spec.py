@@ -105,6 +105,8 @@ def run_check(args: argparse.Namespace) -> int:
     if args.offsets:
         return offsets.run(found.spec, args.offsets, args.json)
     checks = {"kafka": _check_kafka, "catalog": _check_catalog} if args.live else {}
+    if args.live and found.spec.transform:
+        checks["transform"] = _check_transform
     answers = ask(found.spec, checks)
     if args.json:
         print(json.dumps(_report(args.file, found, answers), indent=2))
@@ -143,6 +145,15 @@ def _check_catalog(spec: PipelineSpec) -> str:
     from oncelake.session import check_catalog
 
     return check_catalog(spec)
+
+
+def _check_transform(spec: PipelineSpec) -> str:
+    """What it makes is known to Spark alone, and with it whether the columns are there that the
+    spec names."""
+    from oncelake.reading import Reading
+    from oncelake.session import open_session
+
+    return f"it gives the columns {', '.join(Reading.of(open_session(spec), spec).record.names)}"
 
 
 def parts(spec: PipelineSpec) -> dict[str, str]:

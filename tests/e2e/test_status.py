@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from oncelake.cli import main
 from oncelake.cli.status import show
-from oncelake.errors import TableMissing
+from oncelake.errors import SpecError, TableMissing
 from oncelake.local.kafka import LocalKafka
 from oncelake.ops.status import Status, status
 from oncelake.source import describe_topic
@@ -72,3 +72,17 @@ def test_check_live_asks_kafka_and_the_catalog(
     said = capsys.readouterr().out
     assert "3 partitions" in said
     assert f"table {site.table} will be created" in said
+
+
+def test_check_live_says_what_a_transform_gives_and_what_it_lacks(
+    site: Site, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.use_catalog(spark)
+    plain = site.spec.read_text()
+    site.spec.write_text(f"{plain}transform: SELECT id, kafka FROM rows\n")
+    assert main(["check", str(site.spec), "--live"]) == os.EX_OK
+    assert "it gives the columns id\n" in capsys.readouterr().out
+    keyed = "mode: upsert\nkey: title\ntransform: SELECT id, kafka FROM rows\n"
+    site.spec.write_text(plain + keyed)
+    assert main(["check", str(site.spec), "--live"]) == SpecError.exit_code
+    assert "key: title is no column of the rows: id" in capsys.readouterr().out
