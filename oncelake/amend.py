@@ -112,8 +112,8 @@ def while_held(rewriting: Change, main: LakeTable, origin: Origin, held: Ranges)
             raise Gap(
                 f"{main.name}: of what would be written again Kafka has removed "
                 f"{show_ranges(gone)}. Nothing was changed. To roll main forward again, which "
-                f"loses nothing, type: {roll_forward(main, base)}. To go on without all that was "
-                "rolled back: oncelake recover PIPELINE.yaml --accept-rollback"
+                f"loses no row of ours, type: {roll_forward(main, base)}. To go on without all "
+                "that was rolled back: oncelake recover PIPELINE.yaml --accept-rollback"
             )
         return stamp, after
 

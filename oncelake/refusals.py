@@ -32,9 +32,10 @@ def refuse_rollback(table: LakeTable, progress: Progress) -> None:
         raise RolledBack(
             f"{table.name}: progress says {positions}, but main was rolled back behind the "
             f"commit that wrote so far (attempt {progress.attempt}). To roll it forward again, "
-            f"which loses nothing, type: {roll_forward(table, progress)}. To write again what is "
-            "lost, from Kafka: oncelake recover PIPELINE.yaml --rewrite. To go on without it, "
-            "which the audit will show for ever: oncelake recover PIPELINE.yaml --accept-rollback. "
+            f"which loses no row of ours, type: {roll_forward(table, progress)}. To write again "
+            "what is lost, from Kafka: oncelake recover PIPELINE.yaml --rewrite. To go on without "
+            "it, which the audit will show for ever: oncelake recover PIPELINE.yaml "
+            "--accept-rollback. "
             "With --dry-run either of these shows the offsets first"
         )
 
