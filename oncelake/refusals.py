@@ -35,8 +35,7 @@ def refuse_rollback(table: LakeTable, progress: Progress) -> None:
             f"which loses no row of ours, type: {roll_forward(table, progress)}. To write again "
             "what is lost, from Kafka: oncelake recover PIPELINE.yaml --rewrite. To go on without "
             "it, which the audit will show for ever: oncelake recover PIPELINE.yaml "
-            "--accept-rollback. "
-            "With --dry-run either of these shows the offsets first"
+            "--accept-rollback. With --dry-run either of these shows the offsets first"
         )
 
 

@@ -56,7 +56,7 @@ def make(progress: Progress) -> None:
 
 
 def _record(archive: Path) -> str:
-    """Have a small job run in a JVM that leaves the archive when it ends."""
+    """Have runs of each mode in a JVM that leaves the archive when it ends."""
     command = [sys.executable, "-m", "oncelake.warmup"]
     option = f'{_QUIET} -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="{archive}"'
     try:
