@@ -3,9 +3,9 @@
 What is fair: every side reads the same topic in one session of the same settings, in batches of
 the same size, to the topic's end, and leaves a table of equal content. The table has no
 partitions: a partitioned one costs Spark's sink a shuffle by default, so its figures are reported
-besides. A batch takes two to three seconds: what we do more than others is done once a batch. A
-side's rate in a round is that of its median batch, as Spark timed it; the rate from the running
-query to its end is reported too, and what comes before (the claim, creating tables) as start-up.
+besides. A batch takes one to three seconds: what we do more than others is done once a batch. A
+side's rate in a round is that of its whole job, with creating tables and the claim; that of its
+median batch, as Spark timed it, is reported too.
 What exactly-once costs is a few per cent, so those two sides take turns batch by batch (`turns`).
 """
 
@@ -18,7 +18,7 @@ from rich.console import Console
 
 from bench.chart import draw_append
 from bench.commits import commit_milliseconds
-from bench.race import Course, Laps, laps_to_json, race, rates
+from bench.race import Course, Laps, laps_to_json, median_batch_rates, race, rates
 from bench.results import Result
 from bench.rounds import Estimate, estimate, paired_ratios
 from bench.sides import NATIVE, OURS, PLAIN, TUNED, UNCHECKED, Side, duellists, sides
@@ -77,14 +77,22 @@ def _by_day(ground: Stack, every: tuple[Side, ...], rounds: int, out: Console) -
 def _speed_up(laps: Laps, details: dict[str, Any]) -> Result:
     ratio = estimate(_ratios(laps, OURS, NATIVE))
     tuned = estimate(_ratios(laps, OURS, TUNED))
+    batch = estimate(
+        paired_ratios(median_batch_rates(laps[OURS]), median_batch_rates(laps[NATIVE]))
+    )
     return Result(
         name="append_vs_native",
         value=round(ratio.median, 3),
         target=f"at least {LEAST_SPEED_UP} times its rows/s",
         holds=ratio.median >= LEAST_SPEED_UP,
         shown=f"{ratio.median:.2f} times ({ratio.low:.2f} to {ratio.high:.2f}); "
-        f"its best settings: {tuned.median:.2f} times",
-        details={**details, "vs_native": _rounded(ratio), "vs_native_tuned": _rounded(tuned)},
+        f"by the median batch {batch.median:.2f}; its best settings: {tuned.median:.2f} times",
+        details={
+            **details,
+            "vs_native": _rounded(ratio),
+            "vs_native_by_the_median_batch": _rounded(batch),
+            "vs_native_tuned": _rounded(tuned),
+        },
     )
 
 

@@ -28,13 +28,14 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """One side in one round. Its rate is that of the median batch: on a shared machine, what others
-    do hits single batches. `whole` is the rate from the running query to its end, `start_up` what
-    came before. The processor's time is of driver and tasks together, without the broker's.
+    """One side in one round. Its rate is that of the whole job: from the call that makes its tables
+    and starts it, to the end of its last batch. So nothing a side does is left out, as waiting at a
+    topic's end, which only one batch does. `median_batch` is the rate of the batch in the middle,
+    by Spark's word. The processor's time is of driver and tasks together, without the broker's.
     """
 
     rows_per_second: float
-    whole_rows_per_second: float
+    median_batch_rows_per_second: float
     cpu_micros_a_row: float
     start_up_seconds: float
     files: int
@@ -66,11 +67,15 @@ def rates(laps: Sequence[Lap]) -> list[float]:
     return [lap.rows_per_second for lap in laps]
 
 
+def median_batch_rates(laps: Sequence[Lap]) -> list[float]:
+    return [lap.median_batch_rows_per_second for lap in laps]
+
+
 def laps_to_json(laps: Sequence[Lap]) -> dict[str, Any]:
     return {
         "rows_per_second": [round(rate) for rate in rates(laps)],
         "rows_per_second_median": round(median(rates(laps))),
-        "whole_rows_per_second": [round(lap.whole_rows_per_second) for lap in laps],
+        "median_batch_rows_per_second": [round(rate) for rate in median_batch_rates(laps)],
         "cpu_micros_a_row_median": round(median(lap.cpu_micros_a_row for lap in laps), 2),
         "start_up_seconds_median": round(median(lap.start_up_seconds for lap in laps), 3),
         "files": laps[-1].files,
@@ -82,12 +87,18 @@ def _run(stack: Stack, side: Side, name: str, course: Course) -> tuple[Lap, Cont
     stack.collect_garbage()
     called = time.perf_counter()
     wait = side.start(stack.spark, spec)
-    began, busy = time.perf_counter(), stack.cpu_seconds()
+    started, busy = time.perf_counter(), stack.cpu_seconds()
     batches = wait()
-    seconds, busy = time.perf_counter() - began, stack.cpu_seconds() - busy
+    ended, busy = time.perf_counter(), stack.cpu_seconds() - busy
     found = content(stack.spark, spec.table.name)
     files = stack.spark.table(f"{spec.table.name}.files").count()
     stack.remove(spec)
     rows = stack.load.rows
-    rate = rows / len(batches) / median(batches)
-    return Lap(rate, rows / seconds, 1e6 * busy / rows, began - called, files), found
+    lap = Lap(
+        rows_per_second=rows / (ended - called),
+        median_batch_rows_per_second=rows / len(batches) / median(batches),
+        cpu_micros_a_row=1e6 * busy / rows,
+        start_up_seconds=started - called,
+        files=files,
+    )
+    return lap, found
