@@ -12,6 +12,7 @@ from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
 
+from oncelake import launch
 from oncelake.errors import CatalogUnreachable
 from oncelake.local import classes, jars, java
 from oncelake.spec import CatalogSpec, PipelineSpec, read_spec
@@ -67,6 +68,7 @@ def open_session(spec: PipelineSpec) -> SparkSession:
     _make_embedded_folders(spec.catalog)
     # PySpark logs the stack, as JSON, of every error in SQL that we are about to tell in words.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    launch.launch(settings)
     builder = SparkSession.builder.appName(f"oncelake {spec.name}")
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -28,20 +28,20 @@ def add(verbs: Verbs) -> None:
         help="is the broker running, and where",
         epilog=f"exit codes: 0 running, {STOPPED} stopped or never started",
     )
-    status.add_argument("--json", action="store_true", help="one JSON document on stdout")
     status.set_defaults(handler=_status)
     for action in (down, status):
-        _add_folder(action)
+        _add_shared(action)
 
 
 def _add_up(actions: Verbs) -> None:
     up = actions.add_parser("up", help="start the broker; nothing to do if it runs already")
     up.add_argument("--port", type=_port, help="default: the one it had before, else a free one")
     up.set_defaults(handler=_up)
-    _add_folder(up)
+    _add_shared(up)
 
 
-def _add_folder(action: argparse.ArgumentParser) -> None:
+def _add_shared(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--json", action="store_true", help="one JSON document on stdout")
     action.add_argument(
         "--dir",
         type=Path,
@@ -52,10 +52,9 @@ def _add_folder(action: argparse.ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 1 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{port} is no port: 1 to 65535")
-    return port
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 1 to 65535")
+    return int(text)
 
 
 def _up(args: argparse.Namespace) -> int:
@@ -65,6 +64,8 @@ def _up(args: argparse.Namespace) -> int:
         jars.ensure(lambda line: print(line, file=sys.stderr))
         print(f"starting Kafka in {args.dir} …", file=sys.stderr)
     kafka.start()
+    if args.json:
+        return _print_facts(kafka)
     said = "runs already" if was_running else "is ready"
     print(f"Kafka {said} at {kafka.bootstrap} (pid {kafka.pid}, log {kafka.log})")
     print(f"stop it with: oncelake local down{_folder_option(args.dir)}")
@@ -72,7 +73,10 @@ def _up(args: argparse.Namespace) -> int:
 
 
 def _down(args: argparse.Namespace) -> int:
-    stopped = LocalKafka(args.dir).stop()
+    kafka = LocalKafka(args.dir)
+    stopped = kafka.stop()
+    if args.json:
+        return _print_facts(kafka)
     print(f"Kafka in {args.dir} {'is stopped; its data stays' if stopped else 'was not running'}")
     return 0
 
@@ -81,7 +85,7 @@ def _status(args: argparse.Namespace) -> int:
     kafka = LocalKafka(args.dir)
     running = kafka.running()
     if args.json:
-        print(json.dumps({"kafka": _facts(kafka)}, indent=2))
+        _print_facts(kafka)
     elif running:
         since = kafka.broker.since if kafka.broker else ""
         print(f"Kafka is running at {kafka.bootstrap} (pid {kafka.pid}) since {since}")
@@ -90,6 +94,11 @@ def _status(args: argparse.Namespace) -> int:
         print(f"Kafka in {args.dir} is stopped; start it with: ", end="")
         print(f"oncelake local up{_folder_option(args.dir)}")
     return 0 if running else STOPPED
+
+
+def _print_facts(kafka: LocalKafka) -> int:
+    print(json.dumps({"kafka": _facts(kafka)}, indent=2))
+    return 0
 
 
 def _facts(kafka: LocalKafka) -> dict[str, Any]:

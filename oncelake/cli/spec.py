@@ -34,6 +34,7 @@ def add(verbs: Verbs) -> None:
     init = verbs.add_parser("init", help="write a commented pipeline.yaml and its schema")
     init.add_argument("file", type=Path, nargs="?", default=DEFAULT_FILE, metavar="pipeline.yaml")
     init.add_argument("--force", action="store_true", help="overwrite files that are there")
+    init.add_argument("--json", action="store_true", help="one JSON document on stdout")
     init.set_defaults(handler=run_init)
 
     check = verbs.add_parser("check", help="check a spec, and with --live what it points at")
@@ -63,6 +64,10 @@ def run_init(args: argparse.Namespace) -> int:
             raise SpecError(f"{path} is there already: give another name, or --force to overwrite")
     for path, text in contents.items():
         _write(path, text)
+    if args.json:
+        print(json.dumps({"wrote": [str(path) for path in contents]}))
+        return 0
+    for path in contents:
         print(f"wrote {path}")
     print(f"next: oncelake check {spec}")
     return 0

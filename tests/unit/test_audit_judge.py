@@ -111,9 +111,31 @@ def test_a_delete_of_foreign_rows_explains_no_loss_of_ours() -> None:
     made.main.append_foreign(1)
     made.main.foreign = 0
     made.main.commit("delete", {"deleted-records": 1})
-    assert judge(made.evidence()).verdict is Verdict.CLEAN
+    assert kinds(made.evidence(), Verdict.EXPLAINED) == {"rows-changed"}
     made.main.lose((P0, 5))
     assert "rows-missing" in kinds(made.evidence())
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        [("delete", {"deleted-records": 1}), ("append", {"added-records": 1})],
+        [("append", {"added-records": 1}), ("delete", {"added-position-deletes": 1})],
+        [("overwrite", {"added-records": 7, "deleted-records": 7})],
+    ],
+    ids=["deleted and put back", "put there and deleted", "updated"],
+)
+def test_rows_that_others_wrote_in_place_of_ours_are_named(
+    writes: list[tuple[str, dict[str, int]]],
+) -> None:
+    made = scene()
+    for operation, summary in writes:
+        made.main.commit(operation, summary)
+    report = judge(made.evidence())
+    assert [f.kind for f in report.findings] == ["rows-changed"]
+    assert report.verdict is Verdict.EXPLAINED
+    assert "cannot be told" in report.findings[0].message
+    assert all(str(s) in report.findings[0].message for s in made.main.snapshots[-len(writes) :])
 
 
 def test_deletion_vectors_count_as_deletes() -> None:

@@ -42,6 +42,11 @@ def test_init_writes_a_spec_that_passes_check(capsys: pytest.CaptureFixture[str]
     assert "demo.news.articles_raw, partitioned by days(published_at)" in out
 
 
+def test_init_tells_a_program_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:
+    assert oncelake("init", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"wrote": ["pipeline.yaml", "article.avsc"]}
+
+
 def test_the_examples_in_the_comments_can_be_used(tmp_path: Path) -> None:
     oncelake("init")
     file = tmp_path / "pipeline.yaml"

@@ -53,6 +53,18 @@ def test_a_java_that_spark_does_not_run_on_is_passed_over(
     assert java.java_home() == on_path
 
 
+def test_a_java_home_that_is_not_taken_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_path = fake_java(tmp_path / "path", "17")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    monkeypatch.setenv("PATH", str(on_path / "bin"))
+    assert java.java_home() == on_path
+    said = capsys.readouterr().err
+    assert f"warning: {tmp_path}/gone/bin/java (from JAVA_HOME) does not start" in said
+    assert f"Java 17 of {on_path} is taken" in said
+
+
 def test_the_error_names_each_java_refused_and_what_to_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,8 @@ def read_coordinates(spark: SparkSession, table: Pinned, topics: Sequence[str]) 
             f"{' and no column '.join(missing or COLUMNS[:1])}, so a row's place in "
             f"{', '.join(topics) or 'Kafka'} is not known"
         )
-    first = F.lit(names[0] if names else None)
+    # Where no topic is known any more, the rows still have a place: of a topic without a name.
+    first = F.lit(names[0] if names else "")
     topic = first if not named else F.col(COLUMNS[0])
     if named and len(topics) > len(names):
         topic = F.coalesce(topic, first)

@@ -51,6 +51,17 @@ class Snapshot:
         return self.number("added-records") - self.number("deleted-records") - hidden
 
     @property
+    def withdrawn(self) -> int:
+        """Rows that were taken out, those among them that were put back."""
+        return self.number("deleted-records") + self.number("added-position-deletes")
+
+    @property
+    def changed(self) -> bool:
+        """Whether rows came or went; a rewrite only moves them."""
+        rows = self.number("added-records") + self.number("added-equality-deletes")
+        return self.operation != "replace" and rows + self.withdrawn > 0
+
+    @property
     def added(self) -> int:
         return max(0, self.gain)
 

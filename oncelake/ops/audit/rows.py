@@ -81,6 +81,13 @@ class TableRows:
 
 
 def check_rows(table: TableRows, holes: Holes = ()) -> Iterator[Finding]:
+    found = [*_check_numbers(table, holes)]
+    yield from found
+    if not found and not table.not_ours:
+        yield from _check_changed(table)
+
+
+def _check_numbers(table: TableRows, holes: Holes) -> Iterator[Finding]:
     yield from _check_missing(table, holes)
     yield from _check_extra(table)
     yield from _check_removed_stamps(table)
@@ -90,6 +97,19 @@ def check_rows(table: TableRows, holes: Holes = ()) -> Iterator[Finding]:
             table.history.table,
             f"{table.foreign.rows} rows are of others: {table.foreign.without} without Kafka "
             f"coordinates, {table.foreign.unknown} with those of another topic or partition",
+        )
+
+
+def _check_changed(table: TableRows) -> Iterator[Finding]:
+    """The numbers are right, and yet others may have put rows in the place of ours."""
+    changed = [s for _, s in table.by_others() if s.changed and s.stamp_text is None]
+    if changed:
+        what = [f"{s} added {s.number('added-records')}, removed {s.withdrawn}" for s in changed]
+        yield explained(
+            "rows-changed",
+            table.history.table,
+            f"others wrote here, and every coordinate is there once: {_some(what)}. Whether these "
+            "rows are still as the pipeline wrote them cannot be told",
         )
 
 
