@@ -38,6 +38,10 @@ NOT_YET_KNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART
 
 Config = Mapping[str, str]
 
+AT_ONCE = {"enable.sparse.connections": "false"}
+"""A slot's producer lives for one batch and talks to most brokers: it connects to all as it is
+made. Else librdkafka connects as each is needed, and to the transactions' coordinator often only
+on its next half second's tick; that made a third of the fences take 0.5 s instead of 0.01."""
 
 READING = {
     "isolation.level": "read_committed",
@@ -171,6 +175,7 @@ class Transactional:
         self._fatal = _Fatal()
         self.producer = Producer(
             {
+                **AT_ONCE,
                 **config,
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": str(timeout_ms),
