@@ -14,6 +14,10 @@ from pyspark import SparkConf, SparkContext
 from oncelake.spec.secrets import guarded
 
 
+NEEDED = ("spark.driver.", "spark.jars", "spark.submit.")
+"""Settings that come too late with the session. A path among them may look like a secret."""
+
+
 def launch(settings: Mapping[str, str]) -> None:
     """The JVM, with those settings that it must know as it starts; nothing where one runs.
 
@@ -27,7 +31,11 @@ def launch(settings: Mapping[str, str]) -> None:
 
 def public(settings: Mapping[str, str]) -> dict[str, str]:
     """What anyone may read: neither the name nor the text says that it is a secret."""
-    return {key: value for key, value in settings.items() if guarded(key, value) is value}
+    return {
+        key: value
+        for key, value in settings.items()
+        if key.startswith(NEEDED) or guarded(key, value) is value
+    }
 
 
 @contextmanager

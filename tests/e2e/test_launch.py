@@ -47,6 +47,11 @@ def test_what_is_secret_is_kept_back() -> None:
     assert launch.public(settings) == {"spark.master": "local[2]"}
 
 
+def test_a_path_that_reads_like_a_secret_is_not() -> None:
+    settings = {"spark.driver.extraClassPath": "/jars/token-provider.jar:/jars/kafka.jar"}
+    assert launch.public(settings) == settings
+
+
 def test_the_session_has_the_secret_and_its_command_line_has_not(site: Site) -> None:
     told = subprocess.run(
         [sys.executable, "-c", ASK, site.spec], capture_output=True, text=True, timeout=120
