@@ -68,11 +68,7 @@ def open_session(spec: PipelineSpec) -> SparkSession:
     _make_embedded_folders(spec.catalog)
     # PySpark logs the stack, as JSON, of every error in SQL that we are about to tell in words.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    launch.launch(settings)
-    builder = SparkSession.builder.appName(f"oncelake {spec.name}")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    session = launch.session(f"oncelake {spec.name}", settings)
     session.sparkContext.setLogLevel(spec.log_level)
     return session
 

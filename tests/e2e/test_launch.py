@@ -63,16 +63,21 @@ def test_the_session_has_the_secret_and_its_command_line_has_not(site: Site) -> 
     assert not [word for word in words if PASSWORD in word]
 
 
-@pytest.mark.parametrize("signals", [1, 2])
-def test_ctrl_c_while_spark_starts_leaves_no_process(site: Site, signals: int) -> None:
+@pytest.mark.parametrize(("signals", "after"), [(1, 0.0), (2, 0.0), (1, 1.0), (1, 2.0)])
+def test_ctrl_c_while_spark_starts_leaves_no_process(
+    site: Site, signals: int, after: float
+) -> None:
     with _asking(site) as process:
         _until_the_jvm_starts(process.pid)
+        # Not to wait for something, but to meet it at different moments.
+        threading.Event().wait(after)
         for _ in range(signals):
             os.killpg(process.pid, signal.SIGINT)
         # The JVM holds stdout too: that is at its end only once both are gone.
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Exception" not in said
+    assert "Error" not in said
 
 
 @contextmanager
