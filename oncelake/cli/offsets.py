@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from oncelake.cli import given
 from oncelake.errors import SpecError, TerminalError
-from oncelake.model import Ranges, non_empty, show_ranges, spans_from_json
+from oncelake.model import (
+    Ranges,
+    TopicPartition,
+    kafka_name,
+    non_empty,
+    show_ranges,
+    spans_from_json,
+)
 from oncelake.spec import PipelineSpec
 
 if TYPE_CHECKING:
@@ -35,7 +42,8 @@ def parse(text: str) -> Ranges:
                         f"{error}") from error  # fmt: skip
     if not ranges:
         raise SpecError(f"--offsets: names no offset; it must be like {EXAMPLE}")
-    return ranges
+    # A topic that was made anew has another name in the ledger, and so in errors, than in Kafka.
+    return {TopicPartition(kafka_name(tp.topic), tp.partition): ranges[tp] for tp in ranges}
 
 
 def in_words(found: Trial) -> str:

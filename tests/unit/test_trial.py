@@ -41,3 +41,7 @@ def test_a_fault_of_two_records_together_is_narrowed_as_far_as_it_fails() -> Non
 def test_offsets_that_are_none_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(SpecError, match=r"--offsets: .*articles\.raw\.v1"):
         parse(text)
+
+
+def test_offsets_of_a_topic_made_anew_are_read_by_its_name_in_kafka() -> None:
+    assert parse('{"news#2": {"0": [4, 9]}}') == {TopicPartition("news", 0): Span(4, 9)}
