@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from oncelake import lake, planner
 from oncelake.decode import REASON, RECORD
+from oncelake.errors import TableUnfit
 from oncelake.lake import LakeTable
 from oncelake.maintain import Ages, Maintenance
 from oncelake.model import QUARANTINED, Epochs, Progress
@@ -69,9 +70,22 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
     for fate, name in spec.sides.items():
         lake.create_table(spark, name, layouts[fate], (), general)
     main = LakeTable(spark, spec.table.name)
+    _require_columns(main, record)
     if spec.watermark is not None:
         main.require_bounds(spec.watermark.column)
     return Tables(main, {fate: LakeTable(spark, name) for fate, name in spec.sides.items()})
+
+
+def _require_columns(table: LakeTable, record: StructType) -> None:
+    """Refuse a table that lacks what a row has: told now, not by the first batch."""
+    there = {name.lower() for name in table.columns()}
+    lacking = StructType([field for field in record if field.name.lower() not in there])
+    if lacking.fields:
+        raise TableUnfit(
+            f"{table.name} has no column {', '.join(lacking.names)}, which the schema or the "
+            f"transform gives. Type: ALTER TABLE {table.name} ADD COLUMNS "
+            f"({lake.columns_of(lacking)}); or leave it out of the transform"
+        )
 
 
 def maintenance(spark: SparkSession, spec: PipelineSpec, tables: Tables) -> Maintenance:

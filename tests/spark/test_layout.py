@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
 from oncelake import layout
+from oncelake.errors import TableUnfit
 from oncelake.reading import Reading
 from tests.spark.records import Records
 
@@ -33,3 +36,16 @@ def test_the_specs_properties_win_and_those_of_a_column_are_for_the_main_table(
     }
     assert quarantine["write.parquet.compression-codec"] == "zstd"
     assert not [key for key in quarantine if ".column." in key]
+
+
+def test_a_table_that_lacks_a_column_of_the_rows_is_refused_with_what_to_type(
+    spark: SparkSession, warehouse: Path, tmp_path: Path
+) -> None:
+    spec = Records(spark, warehouse, tmp_path).spec
+    record = Reading.of(spark, spec).record
+    more = StructType([*record.fields, StructField("mood", StringType())])
+    with pytest.raises(TableUnfit, match="has no column mood") as refused:
+        layout.make_tables(spark, spec, more)
+    typed = str(refused.value).partition("Type: ")[2].partition(";")[0]
+    spark.sql(typed)
+    layout.make_tables(spark, spec, more)
