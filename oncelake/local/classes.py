@@ -47,16 +47,18 @@ def make(progress: Progress) -> None:
     for older in archive.parent.iterdir():
         older.unlink()
     unfinished = archive.with_suffix(f".{os.getpid()}")
-    said = _record(unfinished)
-    if unfinished.exists():
+    failure = _record(unfinished)
+    if failure is None and unfinished.exists():
         unfinished.replace(archive)
     else:
-        failed.write_text(said)
+        # A JVM leaves an archive also where the runs failed, of what it had loaded by then.
+        unfinished.unlink(missing_ok=True)
+        failed.write_text(failure or "the JVM left no archive")
         progress(f"java: that did not work (see {failed}): Spark starts as it does elsewhere")
 
 
-def _record(archive: Path) -> str:
-    """Have runs of each mode in a JVM that leaves the archive when it ends."""
+def _record(archive: Path) -> str | None:
+    """Have runs of each mode in a JVM that leaves the archive as it ends; what failed, if any."""
     command = [sys.executable, "-m", "oncelake.warmup"]
     option = f'{_QUIET} -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="{archive}"'
     try:
@@ -68,7 +70,7 @@ def _record(archive: Path) -> str:
         )  # fmt: skip
     except subprocess.TimeoutExpired as slow:
         return str(slow)
-    return done.stdout
+    return done.stdout or "no word" if done.returncode else None
 
 
 def _archive() -> Path:

@@ -23,16 +23,16 @@ Recorded = Callable[[bool], list[Path]]
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
-    """Stands in for the job that leaves an archive, or none; says where it was to leave them."""
+    """Stands in for the job that leaves an archive, or fails; says where it was to leave them."""
 
     def replaced(works: bool) -> list[Path]:
         asked: list[Path] = []
 
-        def record(archive: Path) -> str:
+        def record(archive: Path) -> str | None:
             asked.append(archive)
-            if works:
-                archive.write_bytes(b"classes")
-            return "no room"
+            # Also where the runs fail the JVM leaves what it had loaded by then.
+            archive.write_bytes(b"classes")
+            return None if works else "no room"
 
         monkeypatch.setattr(classes, "_record", record)
         monkeypatch.setattr(java, "java_version", lambda: classes.FITTING_JAVA)
