@@ -83,7 +83,8 @@ def _interrupts_held() -> Iterator[Callable[[], None]]:
     try:
         yield hold
     finally:
-        others = [each for each in handlers if each is not on_interrupt]
-        signal.signal(signal.SIGINT, others[-1])
+        # None is one that was not set by Python: it cannot be set again.
+        others = [each for each in handlers if each is not on_interrupt and each is not None]
+        signal.signal(signal.SIGINT, others[-1] if others else signal.default_int_handler)
     if held:
         raise KeyboardInterrupt

@@ -22,9 +22,12 @@ from tests.site import Site
 
 PASSWORD = "correct horse"
 ASK = """
-import json, sys, oncelake, psutil
+import contextlib, json, sys, oncelake, psutil
 spark = oncelake.spark(sys.argv[1])
-commands = [process.cmdline() for process in psutil.Process().children(recursive=True)]
+commands = []
+for process in psutil.Process().children(recursive=True):
+    with contextlib.suppress(psutil.Error):  # Spark's scripts start others, that come and go
+        commands.append(process.cmdline())
 print(json.dumps([spark.conf.get("spark.sql.catalog.safe.password"), commands]))
 """
 
@@ -56,6 +59,7 @@ def test_the_session_has_the_secret_and_its_command_line_has_not(site: Site) -> 
     told = subprocess.run(
         [sys.executable, "-c", ASK, site.spec], capture_output=True, text=True, timeout=120
     )
+    assert told.returncode == 0, told.stderr
     value, commands = json.loads(told.stdout.splitlines()[-1])
     assert value == PASSWORD
     words = [word for command in commands for word in command]
