@@ -23,6 +23,7 @@ Each class carries the exit code of the command that ends with it.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from typing import ClassVar
@@ -113,6 +114,13 @@ EXIT_CODES: dict[int, str] = {
     11: "a batch's counts do not add up",
     130: "stopped at once by a second Ctrl+C",
 }
+
+
+def to_type(statement: str) -> str:
+    """A statement as a command that a shell takes as it is; the verb puts the spec's name in."""
+    harmless = not set(statement) & set('"$`\\!')
+    quoted = f'"{statement}"' if harmless else shlex.quote(statement)
+    return f"oncelake sql PIPELINE.yaml {quoted}"
 
 
 def exit_code_of(command: Callable[[], int]) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from threading import Event
 
-from oncelake.errors import TableUnfit, TransientError
+from oncelake.errors import TableUnfit, TransientError, to_type
 from oncelake.lake import Ancestor, Guard, LakeTable, Publication, Staged, Unanswered
 from oncelake.ledger import AlreadyLanded
 from oncelake.model import (
@@ -107,9 +107,12 @@ def refuse_ahead(followed: Mapping[str, int], pipeline: str, sequence: int) -> N
                 f"{name} has followed pipeline {pipeline} to sequence {come}, and the main table "
                 f"stands at {sequence}: it is of a main table that was dropped, or is an older "
                 "copy now. Nothing was written. Restore both as they were at one time; or set this "
-                f"one aside, with its rows, type: oncelake sql PIPELINE.yaml 'ALTER TABLE {name} "
-                f"RENAME TO {name.split('.', 1)[-1]}_former', and run again"
+                f"one aside, with its rows, type: {_set_aside(name)}, and run again"
             )
+
+
+def _set_aside(name: str) -> str:
+    return to_type(f"ALTER TABLE {name} RENAME TO {name.split('.', 1)[-1]}_former")
 
 
 def _publication(side: LakeTable, progress: Progress, pending: Pending, key: str) -> Publication:

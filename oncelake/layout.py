@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from oncelake import lake, planner
 from oncelake.decode import REASON, RECORD
-from oncelake.errors import TableUnfit
+from oncelake.errors import TableUnfit, to_type
 from oncelake.lake import LakeTable
 from oncelake.maintain import Ages, Maintenance
 from oncelake.model import QUARANTINED, Epochs, Progress
@@ -83,8 +83,8 @@ def _require_columns(table: LakeTable, record: StructType) -> None:
     if lacking.fields:
         raise TableUnfit(
             f"{table.name} has no column {', '.join(lacking.names)}, which the schema or the "
-            f"transform gives. Type: ALTER TABLE {table.name} ADD COLUMNS "
-            f"({lake.columns_of(lacking)}); or leave it out of the transform"
+            "transform gives. Leave it out of the transform, or type: "
+            + to_type(f"ALTER TABLE {table.name} ADD COLUMNS ({lake.columns_of(lacking)})")
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oncelake.errors import Gap, RolledBack, SourceChanged, TableUnfit
+from oncelake.errors import Gap, RolledBack, SourceChanged, TableUnfit, to_type
 from oncelake.lake import LakeTable
 from oncelake.model import (
     PROGRESS_PREFIX,
@@ -43,8 +43,7 @@ def roll_forward(table: LakeTable, progress: Progress) -> str:
     """What to type to have main at the last commit of progress again."""
     last = next(a for a in table.stamps() if a.stamp is not None and progress.attempt in a.stamp)
     catalog, _, name = table.name.partition(".")
-    call = f"CALL {catalog}.system.set_current_snapshot('{name}', {last.snapshot_id})"
-    return f'oncelake sql PIPELINE.yaml "{call}"'
+    return to_type(f"CALL {catalog}.system.set_current_snapshot('{name}', {last.snapshot_id})")
 
 
 def refuse_lost_progress(table: LakeTable, pipeline: str) -> None:

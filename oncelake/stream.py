@@ -1,21 +1,19 @@
-"""Three lines around a stream you have: `write` makes it land exactly once."""
+"""A stream of a program's own into a table, exactly once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from oncelake import lake, layout, outbound, pipeline, rules, source
+from oncelake import lake, layout, pipeline, rules, source
 from oncelake.batch import Stage
 from oncelake.checkpoint import prepare
 from oncelake.commit import Committer, Staging
 from oncelake.decode import REASON, RECORD
 from oncelake.errors import CheckpointUnusable, TerminalError
-from oncelake.kafka_sink.target import Sending
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, show_ranges
@@ -37,105 +35,15 @@ class Kafka:
     topics: Sequence[str]
     options: Mapping[str, str] | None = None
 
+    @property
+    def config(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.bootstrap, **(self.options or {})}
+
     def describe(self) -> source.Topics:
-        config = {"bootstrap.servers": self.bootstrap, **(self.options or {})}
-        return source.describe(config, self.topics)
+        return source.describe(self.config, self.topics)
 
 
-@overload
-def write(
-    stream: DataFrame,
-    table: str,
-    *,
-    kafka: Kafka,
-    checkpoint: str,
-    key: str | Sequence[str] = (),
-    order: str | Sequence[str] = (),
-    pipeline_name: str | None = None,
-    partition_by: Sequence[str] = (),
-    once: bool = False,
-    trigger_seconds: float = 0.0,
-) -> RunningQuery: ...
-
-
-@overload
-def write(
-    stream: DataFrame,
-    *,
-    kafka: str,
-    bootstrap: str,
-    checkpoint: str,
-    key: str | None = None,
-    pipeline_name: str | None = None,
-    once: bool = False,
-    trigger_seconds: float = 0.0,
-    options: Mapping[str, str] | None = None,
-    transaction_timeout: float = 120.0,
-    too_large: str = "stop",
-    mode: str = "transactions",
-    foreign: str = "stop",
-) -> RunningQuery: ...
-
-
-def write(
-    stream: DataFrame,
-    table: str | None = None,
-    *,
-    kafka: Kafka | str,
-    checkpoint: str,
-    once: bool = False,
-    trigger_seconds: float = 0.0,
-    **how: Any,
-) -> RunningQuery:
-    """Write a streaming DataFrame, each row exactly once: into an Iceberg table, or, where `kafka`
-    is a topic's name, into that topic.
-
-    Into a table: the stream must still have Kafka's `topic`, `partition` and `offset`; they are
-    stored as `kafka_topic`, `kafka_partition` and `kafka_offset`, every other column under its own
-    name. The table is created when missing. It begins where the table ends: a stream that starts
-    later than that is refused as a gap, one that starts earlier has its replay left out.
-
-    Without `key` every row is appended. With it, of rows of one key the greatest by `order`, then
-    by Kafka's partition and offset, stays; the stream then has at most one row of a record, and of
-    one topic. Rows without a key go to `<table>_quarantine`.
-
-    Into a topic, from any stream that Spark can replay: the columns are those of Spark's own sink,
-    `value` and, if you like, `key`, `headers`, `partition` and `topic`. `key` names the column that
-    is the message's key; without a column `value` every row is sent as JSON. Readers with
-    `isolation.level=read_committed` see each row once. `options` are librdkafka settings. A row
-    larger than the topic takes stops the stream, or goes to `<topic>.quarantine` with
-    `too_large="quarantine"`. For a cluster without transactions there is `mode="offsets"`, which
-    sends of each key the newest row of a batch, and wants nobody else to write to the topic
-    meanwhile (docs/to-kafka.md).
-    """
-    running = pipeline.Running(checkpoint, trigger_seconds, once)
-    if isinstance(kafka, str):
-        return _into_topic(stream, kafka, running, **how)
-    if table is None:
-        raise TerminalError("say into which table, or give kafka the name of a topic to send to")
-    return _into_table(stream, table, kafka, running, **how)
-
-
-def _into_topic(  # noqa: PLR0913 (most by keyword)
-    stream: DataFrame,
-    topic: str,
-    running: pipeline.Running,
-    *,
-    bootstrap: str,
-    key: str | None = None,
-    pipeline_name: str | None = None,
-    options: Mapping[str, str] | None = None,
-    transaction_timeout: float = 120.0,
-    too_large: str = "stop",
-    mode: str = "transactions",
-    foreign: str = "stop",
-) -> RunningQuery:
-    sending = Sending(topic, bootstrap, key, pipeline_name, options, transaction_timeout, too_large,
-                      mode, foreign)  # fmt: skip
-    return outbound.write(stream, sending, running)
-
-
-def _into_table(  # noqa: PLR0913 (most by keyword)
+def into_table(  # noqa: PLR0913 (most by keyword)
     stream: DataFrame,
     table: str,
     kafka: Kafka,
@@ -149,10 +57,10 @@ def _into_table(  # noqa: PLR0913 (most by keyword)
     spark = stream.sparkSession
     lake.require_iceberg(spark)
     columns = _Columns.of(stream)
-    versions = Versions(_names(key), _names(order))
+    versions = Versions(names_of(key), names_of(order))
     _require_versions(versions, columns, kafka)
     tables = _tables(stream, table, columns, partition_by, versions)
-    committer = Committer(pipeline_name or table.rsplit(".", 1)[-1], tables.main, tables.sides)
+    committer = Committer(pipeline_name or named_after(table), tables.main, tables.sides)
     topics = kafka.describe()
     prepare(running.checkpoint)
     _require_first_epoch(pipeline.claim(committer, topics, topics.starts("earliest"), running))
@@ -165,7 +73,15 @@ def _into_table(  # noqa: PLR0913 (most by keyword)
     return pipeline.launch(stream, committer, stage_as_logged, running)
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+def named_after(table: str) -> str:
+    return table.rsplit(".", 1)[-1]
+
+
+def quarantine_of(table: str) -> str:
+    return f"{table}_quarantine"
+
+
+def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -197,7 +113,7 @@ def _tables(stream: DataFrame, table: str, columns: _Columns, partition_by: Sequ
     lake.create_table(spark, table, declared, partition_by, properties)
     if not versions.key:
         return layout.Tables(LakeTable(spark, table), {})
-    aside = f"{table}_quarantine"
+    aside = quarantine_of(table)
     lake.create_table(spark, aside, f"{declared}, {REASON} string", (), properties)
     return layout.Tables(LakeTable(spark, table), {"quarantined": LakeTable(spark, aside)})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -87,7 +88,9 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise SpecError(f"{path} cannot be written: {error.strerror}") from error
+        folder = shlex.quote(str(path.parent))
+        make = "" if path.parent.exists() else f". To make its folder, type: mkdir -p {folder}"
+        raise SpecError(f"{path} cannot be written: {error.strerror}{make}") from error
 
 
 def run_show(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oncelake.errors import TableUnfit
+from oncelake.errors import TableUnfit, to_type
 from oncelake.lake.java import JavaObject
 
 WHOLE = ("full", "truncate(")
@@ -16,8 +16,11 @@ def require_bounds(jvm: JavaObject, table: JavaObject, name: str, column: str) -
     if not mode.startswith(WHOLE):
         raise TableUnfit(
             f"{name} keeps no bounds of the column {column} (metrics: {mode}), by which the "
-            f"watermark moves. Type: ALTER TABLE {name} SET TBLPROPERTIES "
-            f"('write.metadata.metrics.column.{column}'='full')"
+            "watermark moves. Type: "
+            + to_type(
+                f"ALTER TABLE {name} SET TBLPROPERTIES "
+                f"('write.metadata.metrics.column.{column}'='full')"
+            )
         )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from oncelake.errors import TableUnfit
+from oncelake.errors import TableUnfit, to_type
 from oncelake.lake.bounds import greatest, require_bounds
 from oncelake.lake.deletes import NO_DELETES, Deletes, Positions, data_files, write_vectors
 from oncelake.lake.java import (
@@ -102,9 +102,9 @@ class LakeTable:
         version = int(self._table.operations().current().formatVersion())
         if version < FORMAT_WITH_VECTORS:
             raise TableUnfit(
-                f"{self.name} has format version {version}, and upserts need deletion vectors. "
-                f"Type: ALTER TABLE {self.name} SET TBLPROPERTIES "
-                f"('format-version'='{FORMAT_WITH_VECTORS}'). Its readers must know that version"
+                f"{self.name} has format version {version}, and upserts need deletion vectors, "
+                f"which its readers must know. Type: "
+                + self._setting("format-version", FORMAT_WITH_VECTORS)
             )
 
     def properties(self) -> dict[str, str]:
@@ -243,9 +243,11 @@ class LakeTable:
             raise TableUnfit(
                 f"{self.name} has commit.retry.num-retries={retries}: fewer than "
                 f"{FEWEST_COMMIT_RETRIES} can destroy the table when a commit's answer is lost; "
-                f"type: ALTER TABLE {self.name} SET TBLPROPERTIES "
-                f"('commit.retry.num-retries'='{FEWEST_COMMIT_RETRIES}')"
+                "type: " + self._setting("commit.retry.num-retries", FEWEST_COMMIT_RETRIES)
             )
+
+    def _setting(self, key: str, value: object) -> str:
+        return to_type(f"ALTER TABLE {self.name} SET TBLPROPERTIES ('{key}'='{value}')")
 
     def _table_cache(self) -> JavaObject:
         """SparkTableCache.get(), by reflection: an instance get(String) hides it from py4j."""

@@ -15,7 +15,6 @@ from oncelake.checkpoint import Checkpoint
 from oncelake.errors import CheckpointUnusable, Gap, TerminalError, Unaccounted
 from oncelake.local.kafka import LocalKafka
 from oncelake.model import Span, TopicPartition
-from oncelake.ops.audit import Names, audit
 from tests.site import Site
 
 README = Path(__file__).parents[2] / "README.md"
@@ -34,7 +33,7 @@ def _example(site: Site, table: str) -> str:
 
 
 def test_the_readmes_example_writes_each_record_once_even_when_it_is_replayed(
-    site: Site, spark: SparkSession
+    site: Site, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = f"demo.news.sizes_{site.catalog}"
     site.produce(1000)
@@ -42,6 +41,7 @@ def test_the_readmes_example_writes_each_record_once_even_when_it_is_replayed(
     shutil.rmtree(site.checkpoint)
     site.produce(500, seed=2)
     exec(_example(site, table), {"spark": spark})
+    assert capsys.readouterr().out.splitlines()[-1] == "clean 1500"
     rows = spark.table(table)
     assert rows.columns == ["bytes", "kafka_topic", "kafka_partition", "kafka_offset"]
     assert rows.count() == 1500
@@ -132,10 +132,12 @@ def test_of_rows_of_one_key_the_greatest_by_order_stays(site: Site, spark: Spark
     assert held == {("a", 5), ("b", 2), ("c", 1)}
     (keyless,) = spark.table(f"{table}_quarantine").collect()
     assert (keyless["n"], keyless["reason"]) == (7, "key rank is null")
-    name = table.removeprefix("demo.news.")
-    names = Names(table, name, {"quarantined": f"{table}_quarantine"}, ("rank",))
-    report = audit(spark, names, {"bootstrap.servers": site.bootstrap})
+    kafka = oncelake.Kafka(site.bootstrap, [site.topic])
+    report = oncelake.audit(spark, table, kafka=kafka, key="rank")
     assert report.verdict == "clean", report
+    assert report.sides == {"quarantined": 1}
+    spark.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE rank = 'a'")
+    assert oncelake.audit(spark, table, kafka=kafka, key="rank").verdict == "violated"
 
 
 def test_two_rows_of_one_record_are_no_versions(site: Site, spark: SparkSession) -> None:

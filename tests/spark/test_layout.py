@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from oncelake import layout
 from oncelake.errors import TableUnfit
 from oncelake.reading import Reading
+from tests.advice import advised
 from tests.spark.records import Records
 
 ASKED = {
@@ -46,6 +47,5 @@ def test_a_table_that_lacks_a_column_of_the_rows_is_refused_with_what_to_type(
     more = StructType([*record.fields, StructField("mood", StringType())])
     with pytest.raises(TableUnfit, match="has no column mood") as refused:
         layout.make_tables(spark, spec, more)
-    typed = str(refused.value).partition("Type: ")[2].partition(";")[0]
-    spark.sql(typed)
+    spark.sql(advised(refused.value))
     layout.make_tables(spark, spec, more)

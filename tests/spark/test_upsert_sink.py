@@ -15,6 +15,7 @@ from oncelake.errors import TableUnfit
 from oncelake.lake import LakeTable, Publication, Unanswered
 from oncelake.ledger import View, guard
 from oncelake.model import Counts
+from tests.advice import advised
 from tests.spark.upserts import PARTITIONS, Event, Upserts
 
 
@@ -136,8 +137,10 @@ def test_vectors_that_have_landed_are_not_published_again(spark: SparkSession) -
 
 def test_a_table_without_vectors_is_refused(spark: SparkSession) -> None:
     lake.create_table(spark, "demo.upserts.old", "id string", (), {"format-version": "2"})
-    with pytest.raises(TableUnfit, match=r"format version 2.*\('format-version'='3'\)"):
+    with pytest.raises(TableUnfit, match="format version 2") as refused:
         LakeTable(spark, "demo.upserts.old").require_vectors()
+    spark.sql(advised(refused.value))
+    LakeTable(spark, "demo.upserts.old").require_vectors()
 
 
 events = st.builds(

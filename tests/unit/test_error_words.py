@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+
+from oncelake.errors import to_type
 from oncelake.lake import in_short, without_stack
 
 TOLD = """\
@@ -43,3 +46,12 @@ def test_of_an_error_in_a_users_function_it_is_said_what_was_raised_and_where() 
 
 def test_an_error_without_words_is_told_by_its_kind() -> None:
     assert in_short(RuntimeError()) == "RuntimeError"
+
+
+def test_a_statement_to_type_reaches_the_verb_whole() -> None:
+    for statement in (
+        "ALTER TABLE demo.news.a SET TBLPROPERTIES ('format-version'='3')",
+        "ALTER TABLE demo.news.a ADD COLUMNS (`body` string)",
+        "ALTER TABLE demo.news.a ADD COLUMNS (`it's $HOME` string)",
+    ):
+        assert shlex.split(to_type(statement)) == ["oncelake", "sql", "PIPELINE.yaml", statement]
