@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from oncelake import outbound, pipeline
 from oncelake.errors import TerminalError
 from oncelake.kafka_sink.target import Sending
+from oncelake.lake import answering
 from oncelake.ops.audit import Names, Report
 from oncelake.ops.audit import audit as ask_outside
 from oncelake.query import RunningQuery
@@ -98,7 +99,8 @@ def audit(spark: SparkSession, table: str, *, kafka: Kafka, key: str | Sequence[
     """
     sides = {"quarantined": quarantine_of(table)} if key else {}
     names = Names(table, pipeline_name or named_after(table), sides, names_of(key))
-    return ask_outside(spark, names, kafka.config)
+    with answering(table):
+        return ask_outside(spark, names, kafka.config)
 
 
 def _into_topic(  # noqa: PLR0913 (most by keyword)

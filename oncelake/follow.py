@@ -9,12 +9,14 @@ left: what is decided now would be taken for published there, and lost. That is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from threading import Event
 
+from pyspark.sql import SparkSession
+
 from oncelake.errors import TableUnfit, TransientError, to_type
-from oncelake.lake import Ancestor, Guard, LakeTable, Publication, Staged, Unanswered
+from oncelake.lake import Ancestor, Guard, LakeTable, Publication, Staged, Unanswered, table_exists
 from oncelake.ledger import AlreadyLanded
 from oncelake.model import (
     FOLLOWED_PREFIX,
@@ -96,6 +98,17 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
         f"{pending.sequence}). They are kept in main's progress and will be published by the "
         f"next run. Last answer: {error}"
     ) from error
+
+
+def follows(side: LakeTable, pipeline: str) -> bool:
+    """Whether it has ever published what this pipeline has decided."""
+    side.refresh()
+    return FOLLOWED_PREFIX + pipeline in side.properties()
+
+
+def following(spark: SparkSession, names: Iterable[str], pipeline: str) -> list[str]:
+    there = [name for name in names if table_exists(spark, name)]
+    return [name for name in there if follows(LakeTable(spark, name), pipeline)]
 
 
 def refuse_ahead(followed: Mapping[str, int], pipeline: str, sequence: int) -> None:

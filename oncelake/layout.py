@@ -9,12 +9,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from oncelake import lake, planner
+from oncelake import lake, ledger, planner
 from oncelake.decode import REASON, RECORD
-from oncelake.errors import TableUnfit, to_type
+from oncelake.errors import TableMissing, TableUnfit, to_type
 from oncelake.lake import LakeTable
 from oncelake.maintain import Ages, Maintenance
-from oncelake.model import QUARANTINED, Epochs, Progress
+from oncelake.model import QUARANTINED, Counts, Epochs, Progress
 from oncelake.rules import LATE, WATERMARK
 from oncelake.sinks.intake import Aside, Shape
 from oncelake.sinks.upsert import Tombstones
@@ -64,6 +64,7 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
         "late": f"{columns}, {WATERMARK} timestamp",
         "deleted": f"{lake.columns_of(ordered)}, {ADDED}",
     }
+    _require_sides(spark, spec, layouts)
     lake.create_table(spark, spec.table.name, columns, spec.table.partition_by, properties)
     # A property of one column is of the main table's: Iceberg makes no table that lacks it.
     general = {key: value for key, value in properties.items() if ".column." not in key}
@@ -74,6 +75,24 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
     if spec.watermark is not None:
         main.require_bounds(spec.watermark.column)
     return Tables(main, {fate: LakeTable(spark, name) for fate, name in spec.sides.items()})
+
+
+def _require_sides(spark: SparkSession, spec: PipelineSpec, layouts: Mapping[str, str]) -> None:
+    """Refuse to make a side table anew in the place of one whose rows are gone with it."""
+    lacking = {f: name for f, name in spec.sides.items() if not lake.table_exists(spark, name)}
+    if not lacking or not lake.table_exists(spark, spec.table.name):
+        return
+    progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress
+    totals = progress.totals if progress else Counts()
+    for fate, name in lacking.items():
+        if rows := totals.kept(fate):
+            anew = to_type(f"CREATE TABLE {name} ({layouts[fate]}) USING iceberg")
+            raise TableMissing(
+                f"table {name} does not exist, and {rows} rows of pipeline {spec.name} are "
+                f"{fate}, which it is to hold: it was dropped or renamed. Nothing was written. "
+                "Rename it back, or name it in the spec as it is called now. To go on without "
+                f"those rows, which the audit will then miss, type: {anew}"
+            )
 
 
 def _require_columns(table: LakeTable, record: StructType) -> None:

@@ -16,6 +16,7 @@ from oncelake.checkpoint import Checkpoint, Found
 from oncelake.commit import Committer, Staging
 from oncelake.errors import TableMissing
 from oncelake.events import Tell
+from oncelake.follow import following
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, TopicPartition
@@ -104,13 +105,21 @@ def _forwards(spark: SparkSession, spec: PipelineSpec, reading: Reading,
 
 def _require_not_lost(spark: SparkSession, spec: PipelineSpec, found: Found) -> None:
     """A table that is made is filled from the topic's beginning, or what is left of that: not
-    where another had been filled by this checkpoint, unless a person says so."""
-    if found.resumes and not lake.table_exists(spark, spec.table.name):
+    where another had been filled before, unless a person says so."""
+    if lake.table_exists(spark, spec.table.name):
+        return
+    sides = following(spark, spec.sides.values(), spec.name)
+    if found.resumes or sides:
+        witness = (
+            f"Spark's checkpoint {spec.checkpoint} says"
+            if found.resumes
+            else (f"what it had put aside in {', '.join(sides)} says")
+        )
         raise TableMissing(
-            f"table {spec.table.name} does not exist, and Spark's checkpoint {spec.checkpoint} "
-            "says that it was written to: it was dropped or renamed. Rename it back, or set "
-            "table.name (ICEBERG_TABLE) to what it is called now. To fill a new one from the "
-            "topic's beginning, type: oncelake recover PIPELINE.yaml, and run again"
+            f"table {spec.table.name} does not exist, and {witness} that it was written to: it "
+            "was dropped or renamed. Nothing was written. Rename it back, or set table.name "
+            "(ICEBERG_TABLE) to what it is called now. To fill a new one from the topic's "
+            "beginning, type: oncelake recover PIPELINE.yaml, and run again"
         )
 
 

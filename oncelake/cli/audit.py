@@ -33,11 +33,12 @@ def add(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from oncelake.lake import answering
     from oncelake.ops.audit import Names, audit
     from oncelake.source import client_config
 
     spec = given.spec_of(args)
-    with given.session(spec) as spark:
+    with given.session(spec) as spark, answering(spec.table.name):
         names = Names(spec.table.name, spec.name, spec.sides, spec.key, spec.horizon is not None)
         report = audit(spark, names, client_config(spec.source))
     if args.json:

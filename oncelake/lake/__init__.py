@@ -9,7 +9,7 @@ from oncelake.lake.calls import kafka_hash, utf8_check
 from oncelake.lake.create import add_column, columns_of, create_table, rename_table, table_exists
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
-from oncelake.lake.java import JAVA_ERRORS, in_short, require_iceberg, without_stack
+from oncelake.lake.java import JAVA_ERRORS, answering, in_short, require_iceberg, without_stack
 from oncelake.lake.publish import Ancestor, Guard, Publication
 from oncelake.lake.revise import MARKS, OUTCOME, open_to_replay
 from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
@@ -29,6 +29,7 @@ __all__ = [
     "Staged",
     "Unanswered",
     "add_column",
+    "answering",
     "columns_of",
     "create_table",
     "in_short",

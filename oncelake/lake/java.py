@@ -7,6 +7,8 @@ Two of the classes (SparkTableCache and FileRewriteCoordinator) are internal to 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -14,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from oncelake.errors import CatalogUnreachable, OncelakeError, TableMissing, TableUnfit
+from oncelake.spec import scrub
 
 JavaObject: TypeAlias = Any
 # PySpark gives some of Java's exceptions classes of its own; the others come as py4j's.
@@ -63,7 +66,16 @@ def in_short(error: BaseException) -> str:
     was raised there, and where."""
     java = getattr(error, "java_exception", None)
     text = str(error if java is None else java.toString()).strip()
-    return _raised_in_python(text) or (text.splitlines() or [type(error).__name__])[0]
+    return scrub(_raised_in_python(text) or (text.splitlines() or [type(error).__name__])[0])
+
+
+def _root(error: BaseException) -> str:
+    """The innermost cause in Java's words, which the outer ones may leave out; none: no words."""
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    inner = None
+    while cause is not None:
+        inner, cause = cause, cause.getCause()
+    return scrub(str(inner.getMessage() or "").strip().partition("\n")[0]) if inner else ""
 
 
 def without_stack(error: BaseException) -> str:
@@ -71,7 +83,7 @@ def without_stack(error: BaseException) -> str:
     if raised := _raised_in_python(str(error).strip()):
         return raised
     lines = str(error).splitlines()
-    return "\n".join(line for line in lines if not _STACK.match(line)).strip()
+    return "\n".join(scrub(line) for line in lines if not _STACK.match(line)).strip()
 
 
 def _raised_in_python(text: str) -> str | None:
@@ -104,4 +116,15 @@ def translated(error: Exception, table: str) -> OncelakeError:
         return TableUnfit(f"Iceberg refuses {table} as it is asked for: {short}")
     if "NoSuchTable" in short or "NoSuchNamespace" in short or "_NOT_FOUND" in short:
         return missing(table)
-    return CatalogUnreachable(f"the catalog did not answer for {table}: {short}")
+    root = _root(error)
+    why = f"{short} ({root})" if root not in short else short
+    return CatalogUnreachable(f"the catalog did not answer for {table}: {why}")
+
+
+@contextmanager
+def answering(table: str) -> Iterator[None]:
+    """Of what goes wrong in Java a person is told in words."""
+    try:
+        yield
+    except JAVA_ERRORS as error:
+        raise translated(error, table) from error

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 
 from oncelake import ledger, source
 from oncelake.checkpoint import Checkpoint, Offsets
+from oncelake.follow import following
 from oncelake.lake import Folder, LakeTable, rename_table, table_exists
-from oncelake.model import FOLLOWED_PREFIX, Progress, TopicPartition
+from oncelake.model import Progress, TopicPartition
 from oncelake.spec import PipelineSpec
 
 
@@ -78,13 +79,7 @@ def recover(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> Recovery:
 def _set_sides_aside(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> dict[str, str]:
     """What a table that is gone has put aside would follow the new one no further."""
     now = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    there = [name for name in spec.sides.values() if table_exists(spark, name)]
-    following = [name for name in there if _follows(LakeTable(spark, name), spec.name)]
-    for name in () if dry_run else following:
+    found = following(spark, spec.sides.values(), spec.name)
+    for name in () if dry_run else found:
         rename_table(spark, name, f"{name}_aside_{now}")
-    return {name: f"{name}_aside_{now}" for name in following}
-
-
-def _follows(side: LakeTable, pipeline: str) -> bool:
-    side.refresh()
-    return FOLLOWED_PREFIX + pipeline in side.properties()
+    return {name: f"{name}_aside_{now}" for name in found}

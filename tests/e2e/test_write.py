@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import oncelake
 from oncelake.checkpoint import Checkpoint
-from oncelake.errors import CheckpointUnusable, Gap, TerminalError, Unaccounted
+from oncelake.errors import CatalogUnreachable, CheckpointUnusable, Gap, TerminalError, Unaccounted
 from oncelake.local.kafka import LocalKafka
 from oncelake.model import Span, TopicPartition
 from tests.site import Site
@@ -56,6 +56,19 @@ def _stream(site: Site, spark: SparkSession, starting: str) -> DataFrame:
         .option("startingOffsets", starting)
         .load()
     )
+
+
+def test_an_audit_of_a_catalog_that_is_away_says_why_without_the_password(
+    site: Site, spark: SparkSession
+) -> None:
+    name = f"away_{site.catalog}"
+    settings = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "jdbc", ".warehouse": "/none",
+                ".uri": "jdbc:none://localhost/lake?user=u&password=s3cr3t"}  # fmt: skip
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.catalog.{name}{key}", value)
+    with pytest.raises(CatalogUnreachable, match="No suitable driver") as failure:
+        oncelake.audit(spark, f"{name}.news.a", kafka=oncelake.Kafka(site.bootstrap, [site.topic]))
+    assert "s3cr3t" not in str(failure.value)
 
 
 def test_a_stream_that_starts_past_the_table_is_a_gap(site: Site, spark: SparkSession) -> None:

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from oncelake import layout
 from oncelake.errors import OncelakeError, TableMissing, TableUnfit, TerminalError
 from oncelake.local.kafka import LocalKafka
 from oncelake.ops.recover import recover
 from oncelake.query import RETRY_SECONDS
+from oncelake.reading import Reading
 from oncelake.spec import read_spec
 from tests.advice import advised
 from tests.faults.test_others import Once, sql
@@ -89,11 +91,13 @@ def test_a_table_that_is_dropped_is_filled_anew_once_a_person_says_so(
 def test_a_side_table_of_a_main_table_that_is_gone_is_refused(
     site: Site, spark: SparkSession
 ) -> None:
-    """With the checkpoint gone too nothing else tells: what it has followed would be taken for
-    what the new table decides, and rows for it would be lost."""
+    """What it has followed would be taken for what the new table decides, and rows for it would be
+    lost. Somebody has made the new one by hand: else the run is refused before there is one."""
     stopped(site, spark, "DROP TABLE {table}")
     shutil.rmtree(site.checkpoint)
     before = spark.table(site.quarantine).count()
+    spec = read_spec(site.spec, {}).spec
+    layout.make_tables(spark, spec, Reading.of(spark, spec).record)
     with pytest.raises(TableUnfit, match="of a main table that was dropped") as refused:
         site.run_here(spark)
     assert spark.table(site.quarantine).count() == before
@@ -101,6 +105,43 @@ def test_a_side_table_of_a_main_table_that_is_gone_is_refused(
     spark.sql(advised(refused.value))
     site.run_here(spark)
     site.assert_exactly_once(spark)
+
+
+def test_a_table_that_is_renamed_is_missed_without_a_checkpoint_too(
+    site: Site, spark: SparkSession
+) -> None:
+    """What it has put aside tells. Nothing is made that would be in the way of its return."""
+    stopped(site, spark, "ALTER TABLE {table} RENAME TO news.elsewhere")
+    shutil.rmtree(site.checkpoint)
+    with pytest.raises(TableMissing, match=f"put aside in {site.quarantine} .*Rename it back"):
+        site.run_here(spark)
+    assert not spark.catalog.tableExists(site.table)
+    spark.sql(f"ALTER TABLE {site.catalog}.news.elsewhere RENAME TO news.articles")
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+def test_a_side_table_that_is_dropped_stops_the_run_until_a_person_says_so(
+    site: Site, spark: SparkSession
+) -> None:
+    """Its rows are nowhere else, but for those that main decided last: a new one in its place would
+    only hide that."""
+    before_last = spark.table(site.quarantine).count()
+    assert before_last
+    site.run_here(spark)
+    site.produce(600, seed=3)
+    before, lost = site.contents().rows, spark.table(site.quarantine).count()
+    spark.sql(f"DROP TABLE {site.quarantine}")
+    with pytest.raises(TableMissing, match=f"{lost} rows .* are quarantined") as refused:
+        site.run_here(spark)
+    assert not spark.catalog.tableExists(site.quarantine)
+    assert spark.table(site.table).count() == before - lost
+    spark.sql(advised(refused.value))
+    site.run_here(spark)
+    report = site.audit(spark)
+    assert report.verdict == "violated"
+    found = next(each for each in report.findings if each.kind == "rows-missing")
+    assert f"{before_last} rows of ours are not in" in found.message
 
 
 def test_a_column_that_is_dropped_stops_the_run_and_one_that_is_added_does_not(

@@ -48,6 +48,14 @@ def test_an_error_without_words_is_told_by_its_kind() -> None:
     assert in_short(RuntimeError()) == "RuntimeError"
 
 
+def test_of_an_address_the_password_is_left_out() -> None:
+    told = "Failed to connect: jdbc:postgresql://db:5432/lake?user=u&password=s3cr3t"
+    assert in_short(RuntimeError(told)).endswith("lake?user=u&password=***")
+    lines = without_stack(RuntimeError(f"{told}\nat http://u:s3cr3t@db, said the catalog"))
+    assert "s3cr3t" not in lines
+    assert lines.endswith("said the catalog")
+
+
 def test_a_statement_to_type_reaches_the_verb_whole() -> None:
     for statement in (
         "ALTER TABLE demo.news.a SET TBLPROPERTIES ('format-version'='3')",
