@@ -72,6 +72,10 @@ class DemoFolder:
         shutil.copyfile(SCHEMA_FILE, self.path / SCHEMA_FILE.name)
         self.spec.write_text(self._spec(bootstrap, max_offsets))
 
+    def spark_knows(self, batch: int) -> bool:
+        """Whether Spark's own log has the batch as done."""
+        return (self.checkpoint / "commits" / str(batch)).exists()
+
     def delete_checkpoint(self) -> None:
         shutil.rmtree(self.checkpoint)
 

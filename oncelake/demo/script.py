@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from oncelake.demo.tally import Event, Tally
@@ -34,14 +34,20 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """`says` may name the `{batch}` of the cue."""
+    """`says` may name the `{batch}` of the cue; `says_late`, where Spark was quicker."""
 
     title: str
     ending: Ending
     says: str = ""
+    says_late: str = ""
     cue: Cue | None = None
     once: bool = False
     delete_checkpoint: bool = False
+
+    @property
+    def again(self) -> Scene:
+        """The same, at the next batch."""
+        return self if self.cue is None else replace(self, cue=replace(self.cue, written=1))
 
 
 SCENES = (
@@ -49,13 +55,14 @@ SCENES = (
         "first run",
         Ending.KILL,
         "kill -9 in mid-batch {batch}: the table has its rows, Spark's checkpoint does not know",
+        "kill -9 after batch {batch}: Spark's checkpoint knows of it already",
         Cue("batch", written=3),
     ),
     Scene(
         "restart: Spark replays the batch it knows nothing of",
         Ending.INTERRUPT,
         "Ctrl+C after batch {batch}",
-        Cue("batch", written=2),
+        cue=Cue("batch", written=2),
         delete_checkpoint=True,
     ),
     Scene(
@@ -65,7 +72,8 @@ SCENES = (
     ),
 )
 
-# The scenes write 3 + 2 batches and may overshoot by two: this leaves some for the last.
+# The scenes write 3 + 2 batches, one more where a kill came late, and may overshoot by three: this
+# leaves some for the last.
 BATCHES = 10
 
 
