@@ -20,6 +20,8 @@ from oncelake.rules import MICROS, TOMBSTONE, Versions
 # Beside a key's own columns: such names as those will hardly have.
 RANK, EVENT, HASH = "_rank", "event", "_hash"
 DAY = 24 * 3600 * MICROS
+FIRST, LAST = -(2**63), 2**63 - 1
+"""The bounds of a timestamp, in microseconds."""
 MOST_SPANS = 50
 
 
@@ -131,16 +133,18 @@ def _place(newest: DataFrame) -> Column:
 
 
 def day_of(time: Column) -> Column:
-    """Days since 1970 in UTC, whatever the session's zone."""
+    """Days since 1970 in UTC, whatever the session's zone. No step leaves a long's bounds."""
     micros = F.unix_micros(time)
-    return F.call_function("div", micros - F.pmod(micros, F.lit(DAY)), F.lit(DAY))
+    begun = (micros < 0) & (micros % F.lit(DAY) != 0)
+    return F.call_function("div", micros, F.lit(DAY)) - F.when(begun, 1).otherwise(0)
 
 
 def _near(column: Column, days: Collection[int | None], reach: int) -> Column:
     """Literals on the column that parts of the table are made by: files far off are not read."""
     near = column.isNull() if None in days else F.lit(False)
     for start, end in spans_of([day for day in days if day is not None], reach):
-        near |= (column >= _at(start)) & (column < _at(end))
+        after = F.lit(True) if start <= FIRST else column >= _at(start)
+        near |= after if end > LAST else after & (column < _at(end))
     return near
 
 

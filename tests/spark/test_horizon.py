@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from oncelake.rules import Versions
 from oncelake.sinks.lookup import DAY, MOST_SPANS, Horizon, Lookup, spans_of
-from tests.spark.records import NOON, Record, Records
+from tests.spark.records import MINUTE, NOON, Record, Records
 
 DAYS = 24 * 60
 VERSIONS = Versions(("id",), ("published_at",))
@@ -118,6 +120,20 @@ def _files_read(rows: DataFrame) -> int:
     rows.collect()
     plan.execute().count()
     return int(plan.collectLeaves().head().metrics().apply("resultDataFiles").value())
+
+
+@pytest.mark.parametrize("micros", [-(2**63), -(2**63) + 1, -1, 2**63 - DAY, 2**63 - 1])
+def test_the_first_and_the_last_time_there_is_are_times_like_others(
+    records: Records, spark: SparkSession, micros: int
+) -> None:
+    at = cast(float, Fraction(micros - NOON, MINUTE))  # a float itself is not that exact
+    records.send(Record(0, "a", at=at), _article("b", 3))
+    records.write()
+    records.send(Record(0, "a", at=at), _article("b", 2))
+    counts = records.write().counts
+    assert (counts.updated, counts.superseded) == (1, 1)
+    assert _rows(records, spark) == [("a", 2), ("b", 1)]
+    assert records.audit().verdict == "clean"
 
 
 def test_stretches_of_days_are_put_together_and_not_too_many() -> None:
