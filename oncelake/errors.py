@@ -3,7 +3,8 @@
 OncelakeError
 ├── TransientError          the same call may succeed later: retry with back-off
 │   ├── KafkaUnreachable
-│   └── CatalogUnreachable
+│   ├── CatalogUnreachable
+│   └── SparkDied           Spark's JVM ended under us
 ├── TerminalError           a person has to change something first
 │   ├── SpecError           the spec is wrong: file, line and nearest name
 │   ├── TableMissing
@@ -45,6 +46,10 @@ class KafkaUnreachable(TransientError):
 
 class CatalogUnreachable(TransientError):
     pass
+
+
+class SparkDied(TransientError):
+    exit_code: ClassVar[int] = 1
 
 
 class TerminalError(OncelakeError):

@@ -38,17 +38,20 @@ def warn(warnings: Iterable[str]) -> None:
         print(f"warning: {warning}", file=sys.stderr)
 
 
+def say(words: str) -> None:
+    """What is being done, for whoever waits: beside the answer, which is on stdout."""
+    print(f"{words} ...", file=sys.stderr, flush=True)
+
+
 @contextmanager
 def session(spec: PipelineSpec) -> Iterator[SparkSession]:
     """Spark for as long as a verb takes."""
     # Spark takes a second to import: a wrong word should not wait for it.
+    from oncelake.lake import until_stopped
     from oncelake.session import open_session
 
-    spark = open_session(spec)
-    try:
+    with until_stopped(open_session(spec)) as spark:
         yield spark
-    finally:
-        spark.stop()
 
 
 def name_spec(error: OncelakeError, args: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ from oncelake.enrich import function, raw
 from oncelake.enrich.merge import Merge
 from oncelake.enrich.schema import ENRICHED, in_sql, lacking
 from oncelake.errors import EXIT_CODES, SourceChanged, SpecError, TableUnfit, exit_code_of
-from oncelake.lake import LakeTable
+from oncelake.lake import LakeTable, until_stopped
 from oncelake.model import Counts, Json, Progress, Ranges, spans_to_json
 from oncelake.refusals import progress_key, refuse_changed_source
 from oncelake.session import open_session
@@ -183,7 +183,5 @@ def _run_in_session(settings: Settings) -> Result:
         for warning in reading.warnings:
             print(f"warning: {warning}", file=sys.stderr)
         spark = open_session(reading.spec)
-    try:
+    with until_stopped(spark):
         return run(spark, settings)
-    finally:
-        spark.stop()

@@ -10,6 +10,7 @@ from oncelake.lake.create import add_column, columns_of, create_table, rename_ta
 from oncelake.lake.deletes import Deletes, Positions
 from oncelake.lake.files import Folder
 from oncelake.lake.java import JAVA_ERRORS, answering, in_short, require_iceberg, without_stack
+from oncelake.lake.life import until_stopped
 from oncelake.lake.publish import Ancestor, Guard, Publication
 from oncelake.lake.revise import MARKS, OUTCOME, open_to_replay
 from oncelake.lake.table import STAGING_OPTIONS, LakeTable, Staged, Unanswered
@@ -41,6 +42,7 @@ __all__ = [
     "rename_table",
     "require_iceberg",
     "table_exists",
+    "until_stopped",
     "upkeep",
     "utf8_check",
     "without_stack",

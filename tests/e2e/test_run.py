@@ -6,11 +6,12 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from oncelake.cli import main
-from oncelake.errors import KafkaUnreachable, TopicMissing
+from oncelake.errors import KafkaUnreachable, SparkDied, TopicMissing
 from oncelake.local.kafka import LocalKafka
 from tests.site import Site, wait_for
 
@@ -54,6 +55,25 @@ def test_a_second_ctrl_c_stops_at_once(
         _until_said(site, "stopping after this batch")
         run.interrupt()
         assert run.ended() == 130
+    site.run_here(spark)
+    site.assert_exactly_once(spark)
+
+
+@pytest.mark.parametrize("when", ["planned", "batch"])
+def test_a_jvm_that_dies_is_told_in_words_and_loses_nothing(
+    site: Site, spark: SparkSession, when: str
+) -> None:
+    site.produce(900)
+    with site.run() as run:
+        wait_for(run, when)
+        family = psutil.Process(run.pid).children(recursive=True)
+        next(process for process in family if process.name() == "java").kill()
+        told = list(run.events())
+        assert run.ended() == SparkDied.exit_code
+    log = (site.folder / "run.log").read_text()
+    assert told[-1]["kind"] == "SparkDied"
+    assert "Spark's JVM died" in log
+    assert "Traceback" not in log
     site.run_here(spark)
     site.assert_exactly_once(spark)
 
