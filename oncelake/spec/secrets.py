@@ -12,16 +12,24 @@ _SECRET_WORDS = (
     "connectionstring"
 )
 _SECRET_KEY = re.compile(_SECRET_WORDS)
+_SECRET_PART = re.compile(r"(?<![a-z0-9])sas(?![a-z0-9])")
+"""Azure's shared access signatures: `fs.azure.sas.container.account`."""
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 # Greedy up to the last @: a password may hold any sign, and hiding too much does no harm.
 _USER_INFO = re.compile(r"//(?:[^/?#\s:]*:.*|[^/?#\s]*)@", re.DOTALL)
 _ORACLE_USER = re.compile(r"(jdbc:oracle:\w+:).*@", re.DOTALL)
 _ASSIGNMENT = re.compile(
-    r"(?P<key>[\w.-]*(?:passw|pwd|secret|token|credential|api[._-]?key|access[._-]?key)[\w.-]*)"
+    r"(?P<key>[\w.-]*(?:passw|pwd|secret|token|credential|signature|api[._-]?key|access[._-]?key)"
+    r"[\w.-]*|\bsig)"
     r"(?P<sign>\s*[=:]\s*)(?P<value>\"[^\"]*\"?|'[^']*'?|[^\s&;,]+)",
     re.IGNORECASE,
 )
+
+
+_told: set[str] = set()
+"""What settings with a secret's name were given: a server may repeat it in words of its own."""
+_SHORTEST_TOLD = 8
 
 
 class Secret(str):
@@ -47,11 +55,15 @@ class Secret(str):
 
 def looks_secret(key: str) -> bool:
     """Whether a setting of this name holds a secret: `sasl.jaas.config`, `s3.secret-access-key`."""
-    return _SECRET_KEY.search(_SEPARATORS.sub("", key.lower())) is not None
+    lower = key.lower()
+    squeezed = _SEPARATORS.sub("", lower)
+    return bool(_SECRET_KEY.search(squeezed) or _SECRET_PART.search(lower))
 
 
 def scrub(text: str) -> str:
-    """`text` without the passwords that URIs and assignments in it carry."""
+    """`text` without the passwords that URIs and assignments in it carry, or that we were given."""
+    for told in _told:
+        text = text.replace(told, MASK)
     text = _USER_INFO.sub(f"//{MASK}@", text)
     text = _ORACLE_USER.sub(rf"\1{MASK}@", text)
     return _ASSIGNMENT.sub(rf"\g<key>\g<sign>{MASK}", text)
@@ -64,5 +76,8 @@ def shown(value: str) -> str:
 
 def guarded(key: str, value: str) -> str:
     """`value`, as a Secret when its key or its text says that it is one."""
-    display = MASK if value and looks_secret(key) else shown(value)
+    secret = bool(value) and looks_secret(key)
+    if secret and len(value) >= _SHORTEST_TOLD:
+        _told.add(str(value))
+    display = MASK if secret else shown(value)
     return value if display == value else Secret(value, display)

@@ -22,7 +22,7 @@ from oncelake.spec import (
     read_spec,
     scrub,
 )
-from oncelake.spec.secrets import looks_secret
+from oncelake.spec.secrets import guarded, looks_secret
 
 ARTICLE = resources.files("oncelake.samples").joinpath("article.avsc").read_text("utf-8")
 HIDDEN = "hunter2"
@@ -163,13 +163,17 @@ def test_no_problem_shows_a_secret(tmp_path: Path, right: str, wrong: str) -> No
         "header.Authorization",
         "credential",
         "oauth2.token",
+        "fs.azure.sas.container.account.blob.core.windows.net",
+        "SAS",
     ],
 )
 def test_keys_that_hold_secrets_are_known(key: str) -> None:
     assert looks_secret(key)
 
 
-@pytest.mark.parametrize("key", ["topic", "client.id", "write.format.default", "max.poll.records"])
+@pytest.mark.parametrize(
+    "key", ["topic", "client.id", "write.format.default", "max.poll.records", "sasl.mechanism"]
+)
 def test_other_keys_are_shown(key: str) -> None:
     assert not looks_secret(key)
 
@@ -184,11 +188,17 @@ def test_other_keys_are_shown(key: str) -> None:
         ("jdbc:oracle:thin:scott/tiger@//db", "jdbc:oracle:thin:***@//db"),
         ("jdbc:sqlserver://h;password=x;a=b", "jdbc:sqlserver://h;password=***;a=b"),
         ('required username="u" password="p w";', 'required username="u" password=***;'),
+        ("https://h/x?sv=1&sig=p%2Fw&se=2", "https://h/x?sv=1&sig=***&se=2"),
         ("a@b.example", "a@b.example"),
     ],
 )
 def test_scrubbing_leaves_the_rest_readable(text: str, expected: str) -> None:
     assert scrub(text) == expected
+
+
+def test_a_secret_that_a_server_repeats_is_not_shown() -> None:
+    guarded("oauth2.token", "hunter2-hunter2")
+    assert scrub("no such user: hunter2-hunter2, sir") == "no such user: ***, sir"
 
 
 def test_a_secret_is_its_text_to_all_who_use_it() -> None:
