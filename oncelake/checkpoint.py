@@ -97,9 +97,11 @@ def prepare(checkpoint: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        command = f"Type: sudo mkdir -p {folder} && sudo chown $USER {folder}, or set "
         raise CheckpointUnusable(
-            f"the checkpoint folder {folder} cannot be made: {error.strerror}. Type: sudo mkdir -p "
-            f"{folder} && sudo chown $USER {folder}, or set CHECKPOINT_LOCATION to another"
+            f"the checkpoint folder {folder} cannot be made: {error.strerror}. "
+            f"{command if isinstance(error, PermissionError) else 'Set '}checkpoint "
+            "(CHECKPOINT_LOCATION) to another"
         ) from error
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise CheckpointUnusable(

@@ -117,9 +117,9 @@ def _require_not_lost(spark: SparkSession, spec: PipelineSpec, found: Found) -> 
         )
         raise TableMissing(
             f"table {spec.table.name} does not exist, and {witness} that it was written to: it "
-            "was dropped or renamed. Nothing was written. Rename it back, or set table.name "
-            "(ICEBERG_TABLE) to what it is called now. To fill a new one from the topic's "
-            "beginning, type: oncelake recover PIPELINE.yaml, and run again"
+            "was dropped or renamed, or catalog.uri leads to another catalog. Nothing was written. "
+            "Rename it back, or set table.name (ICEBERG_TABLE) to what it is called now. To fill "
+            "one from the topic's beginning, type: oncelake recover PIPELINE.yaml, and run again"
         )
 
 

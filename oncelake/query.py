@@ -16,6 +16,7 @@ from oncelake.events import Tell
 from oncelake.lake import JAVA_ERRORS, in_short, without_stack
 
 POLL_SECONDS = 1
+FULL = "No space left on device"
 # Spark's words when two drivers write one checkpoint: the fenced one may still be ending. The
 # second are those of two that write one file at the same instant: their class is not in the text.
 CONTENDED = ("CONCURRENT_STREAM_LOG_UPDATE", "Multiple streaming queries are concurrently using")
@@ -118,6 +119,12 @@ class RunningQuery:
     def _explained(self, cause: BaseException) -> OncelakeError:
         """An error that is not ours: whoever looks for its cause needs the stack."""
         batch, tries = self._writer.doing, self._failures + 1
+        if FULL in str(cause):
+            return TerminalError(
+                f"{batch} failed {tries} times: no space is left on a disk, that of the "
+                "warehouse, of the checkpoint, or of Spark's temporary files (spark.local.dir). "
+                "Nothing is lost: make room and run again, the table knows where to go on"
+            )
         logging.getLogger(__name__).error("%s failed", batch, exc_info=cause)
         return TerminalError(
             f"{batch} failed {tries} times and nothing of it was committed: "

@@ -42,6 +42,11 @@ def apply(transform: Transform, decoded: DataFrame) -> DataFrame:
     good = decoded.filter(F.isnull(REASON))
     given = good.select(f"{RECORD}.*", F.struct(*PLACE).alias(KAFKA))
     made = transform(given)
+    if KAFKA not in made.columns:
+        raise SpecError(
+            f"transform: it gives {', '.join(made.columns)} and not the column {KAFKA}, which "
+            f"tells where a row is from: select {KAFKA} too"
+        )
     columns = [F.col(f"`{name}`") for name in made.columns if name != KAFKA]
     no_reason = F.lit(None).cast("string").alias(REASON)
     return made.select(f"{KAFKA}.*", F.struct(*columns).alias(RECORD), no_reason)

@@ -36,11 +36,13 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, tell: events.Tell) -> int:
     # Spark takes a second to import: a wrong word should not wait for it.
     from oncelake import pipeline
+    from oncelake.checkpoint import prepare
     from oncelake.source import describe_topic
 
     spec = given.spec_of(args)
-    # Before Spark takes its seconds to start: a wrong address or topic is said at once.
+    # Before Spark takes its seconds to start: a wrong address, topic or folder is said at once.
     describe_topic(spec.source)
+    prepare(spec.checkpoint)
     running = pipeline.Running(spec.checkpoint, spec.trigger_seconds, args.once, tell)
     with given.session(spec) as spark:
         stop = _stop_on_signals()

@@ -118,7 +118,15 @@ def translated(error: Exception, table: str) -> OncelakeError:
         return missing(table)
     root = _root(error)
     why = f"{short} ({root})" if root not in short else short
-    return CatalogUnreachable(f"the catalog did not answer for {table}: {why}")
+    if "NotAuthorized" in short or "Forbidden" in short:
+        return CatalogUnreachable(
+            f"the catalog refused {table}: {why}. Check who it is asked by: user, password or "
+            "token in catalog.properties of the spec"
+        )
+    return CatalogUnreachable(
+        f"the catalog did not answer for {table}: {why}. Nothing is lost. Check that it runs, and "
+        "catalog.uri and catalog.properties in the spec"
+    )
 
 
 @contextmanager

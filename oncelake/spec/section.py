@@ -97,7 +97,8 @@ class Section:
         if leaf is None:
             return None
         if leaf.kind not in (TEXT, "a whole number"):
-            self.page.report(leaf, f"must be a whole number, not {leaf.kind}")
+            found = "a fraction" if leaf.kind == "a number" else leaf.kind
+            self.page.report(leaf, f"must be a whole number, not {found}")
             return None
         return self._checked(leaf, lambda text: _count(text, most), None)
 

@@ -187,7 +187,7 @@ def test_a_full_warehouse_stops_the_run_and_nothing_is_half_there(
     status = os.statvfs(small_disk)
     # Room enough to begin with a file, and not to end it.
     ballast.write_bytes(bytes(status.f_bavail * status.f_frsize - 200 * 1024))
-    with pytest.raises(OncelakeError, match="No space left"):
+    with pytest.raises(OncelakeError, match="no space is left on a disk"):
         site.run_here(spark)
     assert site.contents() == before
     ballast.unlink()

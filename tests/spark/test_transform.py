@@ -160,7 +160,7 @@ def test_one_that_makes_a_row_and_leaves_out_another_is_refused_where_rows_have_
         ("newsroom_functions:nothing", "gave a NoneType"),
         ("newsroom_functions:missing", "has no function missing"),
         ("no_such_module:f", "cannot be imported: .*Put its file into"),
-        ("SELECT id FROM rows", "kafka"),
+        ("SELECT id FROM rows", "gives id and not the column kafka"),
         ("SELECT id, nonsense, kafka FROM rows", "nonsense"),
         ("SELECT id, 1 AS kafka FROM rows", "kafka"),
         ("SELECT id, 1 AS kafka_offset, kafka FROM rows", "kafka_offset, which the table adds"),

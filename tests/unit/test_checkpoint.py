@@ -222,8 +222,20 @@ def test_a_folder_that_is_missing_is_made(tmp_path: Path) -> None:
 
 def test_one_that_cannot_be_made_says_what_to_type(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(CheckpointUnusable, match=r"sudo mkdir -p .*/chk && sudo chown \$USER"):
+    with pytest.raises(CheckpointUnusable, match=r"Not a directory\. Set checkpoint"):
         checkpoint.prepare(str(tmp_path / "file" / "chk"))
+
+
+def test_one_that_may_not_be_made_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # For root, as which the tests may run, there is no folder that may not be made.
+    def refuse(*how: object, **more: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(CheckpointUnusable, match=r"sudo mkdir -p .*/chk && sudo chown \$USER"):
+        checkpoint.prepare(str(tmp_path / "chk"))
 
 
 def test_one_that_is_not_writable_says_what_to_type(

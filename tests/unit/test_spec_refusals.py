@@ -113,7 +113,7 @@ WRONG = [
     ("catalog:", "limits: {max_offsets: 1_000}\ncatalog:", "whole number in plain digits"),
     ("catalog:", "limits: {max_offsets: 010}\ncatalog:", "whole number in plain digits"),
     ("catalog:", "limits: {max_offsets: many}\ncatalog:", "whole number in plain digits"),
-    ("catalog:", "limits: {max_offsets: 1.5}\ncatalog:", "must be a whole number, not a number"),
+    ("catalog:", "limits: {max_offsets: 1.5}\ncatalog:", "must be a whole number, not a fraction"),
     ("catalog:", "limits: {max_offsets: yes}\ncatalog:", "must be a whole number, not true or"),
     ("catalog:", "limits: [a]\ncatalog:", "limits must hold keys and values: max_offsets"),
     ("catalog:", "maintenance: {every: 5 s}\ncatalog:", "every '5 s' must be from 60 seconds"),
