@@ -38,9 +38,10 @@ def run(args: argparse.Namespace) -> int:
     from oncelake.source import client_config
 
     spec = given.spec_of(args)
+    given.say("starting Spark")
     with given.session(spec) as spark, answering(spec.table.name):
         names = Names(spec.table.name, spec.name, spec.sides, spec.key, spec.horizon is not None)
-        report = audit(spark, names, client_config(spec.source))
+        report = audit(spark, names, client_config(spec.source), given.say)
     if args.json:
         print(json.dumps(report.to_json()))
     else:

@@ -7,7 +7,7 @@ ahead: they are looked at as they were when main stood where it was read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -43,13 +43,17 @@ from oncelake.ops.audit.slicing import Grid, cut
 from oncelake.ops.audit.standing import progress_of
 from oncelake.ops.audit.tables import TableState, read_table
 
+Doing = Callable[[str], None]
+"""Is told what is being done: a large table takes a while."""
 
-def audit(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None) -> Report:
+
+def audit(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None,
+          doing: Doing = lambda words: None) -> Report:  # fmt: skip
     """Audit what a pipeline wrote, from the outside.
 
     `kafka` is a confluent-kafka client configuration; without it the topic is not compared.
     """
-    evidence, counter = gather(spark, names, kafka)
+    evidence, counter = gather(spark, names, kafka, doing)
     if short := short_ranges(evidence):
         rows = replace(evidence.rows, holes=counter.holes(short))
         evidence = replace(evidence, rows=rows)
@@ -78,9 +82,10 @@ class Names:
             )
 
 
-def gather(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None
-           ) -> tuple[Evidence, Counter]:  # fmt: skip
+def gather(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None,
+           doing: Doing = lambda words: None) -> tuple[Evidence, Counter]:  # fmt: skip
     """The evidence, and the counter that can look closer at its rows."""
+    doing(f"reading the stamps of {names.table}, and the topic's offsets")
     topic = _ask_first(_read_main(spark, names), names, kafka)
     main = _read_main(spark, names)
     evidence = _ledger(spark, names, main)
@@ -93,8 +98,10 @@ def gather(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None
         {n: read_coordinates(spark, at, topics) if at else None for n, at in pinned.items()},
     )
     facts = topic.ask_next() if topic else None
+    doing(f"counting the rows of {', '.join(history.table for history in histories.values())}")
     rows = counter.count(_grids(evidence, progress, facts))
     if names.key and (at := pinned[MAIN]):
+        doing(f"looking for a {', '.join(names.key)} that stands twice")
         twice, some = repeated_keys(spark, at, names.key)
         rows = replace(rows, keys_twice=twice, repeated=some)
     return replace(evidence, rows=rows, topic=facts), counter
