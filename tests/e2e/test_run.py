@@ -59,7 +59,7 @@ def test_a_second_ctrl_c_stops_at_once(
     site.assert_exactly_once(spark)
 
 
-@pytest.mark.parametrize("when", ["planned", "batch"])
+@pytest.mark.parametrize("when", ["planned", pytest.param("batch", marks=pytest.mark.faults)])
 def test_a_jvm_that_dies_is_told_in_words_and_loses_nothing(
     site: Site, spark: SparkSession, when: str
 ) -> None:
