@@ -10,14 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
@@ -30,8 +23,6 @@ from oncelake.source import once_led
 
 ANSWER_SECONDS = 30.0
 PLANS = 0
-TAIL = 16
-"""How many offsets before the end are looked at first: the last record is hardly ever further."""
 
 NOT_YET_KNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART)
 """What a broker says of a partition that another has just made."""
@@ -106,49 +97,11 @@ def setting(admin: AdminClient, topic: str, name: str) -> str:
     return str(found.result(ANSWER_SECONDS)[name].value)
 
 
-def last(config: Config, topic: str, partition: int) -> str | None:
-    """The last committed record of a partition. Fence first: see above."""
-    consumer = Consumer({**connection(config), **READING, "group.id": f"{topic}.reader"})
-    try:
-        here = TopicPartition(topic, partition)
-        low, high = watermarks(consumer, here)
-        window = TAIL
-        while low < high:
-            begin = max(low, high - window)
-            found = _last_since(consumer, topic, partition, begin)
-            if found is not None or begin == low:
-                return found
-            # Only records of aborted transactions, so far.
-            window *= 16
-    finally:
-        consumer.close()
-    return None
-
-
 def watermarks(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
     """First and next offset of a partition that was made, be it a moment ago."""
     return once_led(
         lambda: consumer.get_watermark_offsets(partition, timeout=ANSWER_SECONDS), NOT_YET_KNOWN
     )
-
-
-def _last_since(consumer: Consumer, topic: str, partition: int, begin: int) -> str | None:
-    consumer.assign([TopicPartition(topic, partition, begin or OFFSET_BEGINNING)])
-    found: str | None = None
-    while True:
-        message = consumer.poll(ANSWER_SECONDS)
-        if message is None:
-            raise KafkaUnreachable(
-                f"partition {partition} of {topic} gave no answer within {ANSWER_SECONDS:.0f} s"
-            )
-        error, value = message.error(), message.value()
-        if error is None:
-            # One without a value removes another (see planlog) and says nothing.
-            found = found if value is None else value.decode()
-        elif error.code() == KafkaError._PARTITION_EOF:
-            return found
-        else:
-            raise KafkaException(error)
 
 
 def transactional_id(sink: str, slot: int | str) -> str:

@@ -27,7 +27,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from confluent_kafka import KafkaError, KafkaException
 
 from oncelake.errors import Fenced, TooLarge, Unaccounted
-from oncelake.kafka_sink import progress
+from oncelake.kafka_sink import progress, tail
 from oncelake.kafka_sink.messages import Address, Messages
 from oncelake.kafka_sink.parts import by_part
 from oncelake.kafka_sink.plan import Plan, Receipt
@@ -161,12 +161,12 @@ def _begun(rows: Rows, until: Future[Any]) -> Rows:
 
 def _overtaken(order: Order) -> bool:
     """Whether a later batch is planned: then this one was sent, whole."""
-    text = progress.last(order.config, order.progress_topic, progress.PLANS)
+    text = tail.last(order.config, order.progress_topic, progress.PLANS)
     return text is not None and Plan.from_text(text).sequence > order.sequence
 
 
 def _receipt(order: Order, slot: int) -> Receipt | None:
-    text = progress.last(order.config, order.progress_topic, progress.partition_of(slot))
+    text = tail.last(order.config, order.progress_topic, progress.partition_of(slot))
     return None if text is None else Receipt.from_text(text)
 
 

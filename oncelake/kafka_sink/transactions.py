@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError, KafkaException
 from pyspark.sql import DataFrame, Row
 
 from oncelake.errors import CheckpointUnusable, KafkaUnreachable
-from oncelake.kafka_sink import planlog, progress, slots
+from oncelake.kafka_sink import planlog, progress, slots, tail
 from oncelake.kafka_sink.plan import Batch, Dealt, Plan, Receipt, Standing
 from oncelake.kafka_sink.progress import Transactional
 from oncelake.kafka_sink.send import FENCED, Order, send, send_nothing
@@ -94,7 +94,7 @@ class TransactionalSink(KafkaSink):
         return Transactional(target.producing, name, target.timeout_ms)
 
     def _last(self, partition: int) -> str | None:
-        return progress.last(self._target.config, self._target.progress_topic, partition)
+        return tail.last(self._target.config, self._target.progress_topic, partition)
 
     def _ended(self, slot: int) -> Receipt | None:
         """The slot's receipt, after whatever a dead run has left open there is aborted."""

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from oncelake.errors import Fenced, TerminalError
-from oncelake.kafka_sink import progress, send
+from oncelake.kafka_sink import progress, send, tail
 from oncelake.kafka_sink.messages import Address
 from oncelake.kafka_sink.parts import PART
 from oncelake.kafka_sink.send import DIGEST, FENCED, Order
@@ -185,7 +185,7 @@ def test_a_progress_topic_whose_records_are_deleted_is_refused(order: Order) -> 
     with pytest.raises(TerminalError, match=r"cleanup\.policy is delete"):
         progress.ensure(config, f"{order.to.topic}.made", 3)
     progress.ensure(config, order.progress_topic, 5)
-    assert progress.last(config, order.progress_topic, progress.partition_of(4)) is None
+    assert tail.last(config, order.progress_topic, progress.partition_of(4)) is None
 
 
 @pytest.mark.faults

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 import oncelake
 from oncelake import outbound, pipeline
 from oncelake.errors import CheckpointUnusable, TerminalError, Unaccounted
-from oncelake.kafka_sink import modes, progress
+from oncelake.kafka_sink import modes, progress, tail
 from oncelake.kafka_sink.plan import Dealt, Plan, Receipt
 from oncelake.kafka_sink.send import SlotStep
 from oncelake.kafka_sink.target import Sending
@@ -47,7 +47,7 @@ def _sent(box: Outbox, stream: DataFrame, **how: Any) -> RunningQuery:
 
 def _last_plan(box: Outbox) -> Plan:
     topic = f"{box.target}.oncelake.{box.target}"
-    text = progress.last({"bootstrap.servers": box.bootstrap}, topic, progress.PLANS)
+    text = tail.last({"bootstrap.servers": box.bootstrap}, topic, progress.PLANS)
     assert text is not None
     return Plan.from_text(text)
 
@@ -189,7 +189,7 @@ def _fails_in_one_slot(box: Outbox, stream: DataFrame, slots: int) -> None:
 
     def receipts() -> int:
         partitions = [progress.partition_of(slot) for slot in range(slots)]
-        return sum(progress.last(config, topic, each) is not None for each in partitions)
+        return sum(tail.last(config, topic, each) is not None for each in partitions)
 
     def fail_in_one(when: str, step: SlotStep) -> None:
         """In the slot that comes there first, once the others have sent their part; and then in
