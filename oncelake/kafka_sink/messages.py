@@ -48,7 +48,7 @@ class Messages:
         self._bulk = None if told else Bulk.of(producer, address.topic)
 
     def close(self) -> None:
-        """Before the producer is closed."""
+        """Before the producer is closed. What it has not sent by now is given up."""
         if self._bulk is not None:
             self._bulk.close()
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -123,9 +123,8 @@ def _begin(order: Order, slot: int, rows: Rows, tally: Tally) -> Commit | None:
     if opened.sent is not None and opened.sent.sequence >= order.sequence:
         _require_same(opened.sent, order, slot, rows, tally)
         return None
-    by = opened.by
-    sending = partial(_enqueue, by, order, slot, rows, tally)
-    return partial(_commit, by, order, slot, tally) if _stands(by, order, slot, sending) else None
+    transfer = _Transfer(opened.by, order, slot, tally)
+    return transfer.commit if transfer.enqueue(rows) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,44 +169,60 @@ def _receipt(order: Order, slot: int) -> Receipt | None:
     return None if text is None else Receipt.from_text(text)
 
 
-def _enqueue(by: Transactional, order: Order, slot: int, rows: Rows, tally: Tally) -> None:
-    by.begin()
-    with closing(Messages(by.producer, order.to)) as messages:
+class _Transfer:
+    """A slot's rows and their receipt, in one transaction. Its messages are given up with it."""
+
+    def __init__(self, by: Transactional, order: Order, slot: int, tally: Tally) -> None:
+        self._by, self._order, self._slot, self._tally = by, order, slot, tally
+        self._messages = Messages(by.producer, order.to)
+
+    def enqueue(self, rows: Rows) -> bool:
+        """False where a copy of this task has overtaken it, and sent."""
+        with ExitStack() as otherwise:
+            otherwise.callback(self._messages.close)
+            if self._stands(partial(self._enqueue, rows)):
+                otherwise.pop_all()
+                return True
+        return False
+
+    def commit(self) -> None:
+        with closing(self._messages):
+            self._order.on_step("before", SlotStep.COMMIT)
+            began = time.perf_counter()
+            if not self._stands(self._by.commit):
+                return
+            self._tally.fresh = self._tally.rows
+            self._tally.sending += time.perf_counter() - began
+        self._order.on_step("after", SlotStep.COMMIT)
+
+    def _enqueue(self, rows: Rows) -> None:
+        tally, order = self._tally, self._order
+        self._by.begin()
         for batch in rows:
             _count(tally, batch)
             began = time.perf_counter()
-            tally.aside += messages.send(batch.drop_columns([DIGEST]))
+            tally.aside += self._messages.send(batch.drop_columns([DIGEST]))
             tally.sending += time.perf_counter() - began
-    receipt = Receipt(order.sequence, tally.rows, tally.digest)
-    by.note(order.progress_topic, progress.partition_of(slot), receipt.to_text())
+        receipt = Receipt(order.sequence, tally.rows, tally.digest)
+        partition = progress.partition_of(self._slot)
+        self._by.note(order.progress_topic, partition, receipt.to_text())
 
-
-def _commit(by: Transactional, order: Order, slot: int, tally: Tally) -> None:
-    order.on_step("before", SlotStep.COMMIT)
-    began = time.perf_counter()
-    if not _stands(by, order, slot, by.commit):
-        return
-    tally.fresh = tally.rows
-    tally.sending += time.perf_counter() - began
-    order.on_step("after", SlotStep.COMMIT)
-
-
-def _stands(by: Transactional, order: Order, slot: int, step: Callable[[], None]) -> bool:
-    """Do a step of a transaction; False where a copy of this task has overtaken it, and sent."""
-    try:
-        step()
-    except TooLarge:
-        by.producer.abort_transaction(progress.ANSWER_SECONDS)
-        raise
-    except KafkaException as error:
-        cause = by.cause(error)
-        if cause.code() not in FENCED:
-            by.abort(error)
+    def _stands(self, step: Callable[[], None]) -> bool:
+        """Do a step of the transaction; False where it was overtaken."""
+        try:
+            step()
+        except TooLarge:
+            self._by.producer.abort_transaction(progress.ANSWER_SECONDS)
             raise
-        order.on_step("before", SlotStep.YIELD)
-        _await_other(order, slot, cause)
-        return False
-    return True
+        except KafkaException as error:
+            cause = self._by.cause(error)
+            if cause.code() not in FENCED:
+                self._by.abort(error)
+                raise
+            self._order.on_step("before", SlotStep.YIELD)
+            _await_other(self._order, self._slot, cause)
+            return False
+        return True
 
 
 def _await_other(order: Order, slot: int, cause: KafkaError) -> None:

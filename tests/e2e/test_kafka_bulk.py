@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -19,6 +20,7 @@ KEYS = [b"k0", None, b"", b"k3", b"k4", None]
 VALUES = [b"v0", b"v1", b"v2", None, b"", b"v5"]
 SKIPPED = 1
 """A slice of a batch begins in the midst of its buffers."""
+WIDE = 500
 
 
 @pytest.fixture
@@ -63,5 +65,49 @@ def test_what_the_queue_does_not_take_is_told(box: Outbox) -> None:
     assert queue is not None
     with pytest.raises(KafkaException, match="Queue full"):
         queue.enqueue(pa.RecordBatch.from_pydict({"value": pa.array(VALUES, pa.binary())}))
-    producer.purge()
     queue.close()
+
+
+def _numbered(numbers: range) -> pa.RecordBatch:
+    values = [str(number).encode().zfill(WIDE) for number in numbers]
+    return pa.RecordBatch.from_pydict({"value": pa.array(values, pa.binary())})
+
+
+def test_a_batch_is_kept_until_its_messages_are_sent(box: Outbox) -> None:
+    """They are not copied: memory that was let go would be that of other rows by then."""
+    patient = {**FIXED, "linger.ms": "60000", "batch.num.messages": "1000000"}
+    producer = Producer({"bootstrap.servers": box.bootstrap, **patient})
+    messages = Messages(producer, Address(box.target, 1_000_000))
+    messages.send(_numbered(range(1000)))
+    others = [_numbered(range(n, n + 1000)) for n in range(1000, 100_000, 1000)]
+    assert producer.flush(ANSWER_SECONDS) == 0
+    messages.close()
+    assert len(others) == 99
+    found = [message.value() for message in records(box.bootstrap, box.target)]
+    assert found == _numbered(range(1000)).column("value").to_pylist()
+
+
+def test_no_more_is_kept_than_is_allowed(box: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [_numbered(range(start, start + 100)) for start in range(0, 1000, 100)]
+    allowed = 3 * batches[0].nbytes
+    monkeypatch.setattr(bulk, "MOST_LENT_BYTES", allowed)
+    producer = Producer({"bootstrap.servers": box.bootstrap, **FIXED, "linger.ms": "60000"})
+    queue = bulk.Bulk.of(producer, box.target)
+    assert queue is not None
+    for batch in batches:
+        queue.enqueue(batch)
+        assert sum(each.nbytes for each in queue._lent) <= allowed + batch.nbytes
+    assert producer.flush(ANSWER_SECONDS) == 0
+    queue.close()
+    assert len(list(records(box.bootstrap, box.target))) == 1000
+
+
+def test_what_a_producer_has_not_sent_is_taken_back_from_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        nobody = f"127.0.0.1:{silent.getsockname()[1]}"
+        producer = Producer({"bootstrap.servers": nobody, **FIXED, "log_level": "0"})
+        queue = bulk.Bulk.of(producer, "never")
+        assert queue is not None
+        queue.enqueue(_numbered(range(10)))
+        queue.close()
+    assert (len(producer), queue._lent, bulk._kept_for_good) == (0, [], [])
