@@ -151,8 +151,8 @@ def _appended(spark: SparkSession, spec: PipelineSpec,
 
     def append(batch: DataFrame, batch_id: int) -> None:
         before()
-        rows = planner.in_few_tasks(batch)
-        writer = decoded(rows).select(*columns).write.format("iceberg").mode("append")
+        rows = planner.in_few_tasks(decoded(batch).select(*columns))
+        writer = rows.write.format("iceberg").mode("append")
         writer.options(**lake.STAGING_OPTIONS).saveAsTable(spec.table.name)
 
     return _end_of(_bounded(stream.writeStream.foreachBatch(append), spec).start())

@@ -175,9 +175,11 @@ def _between(spark: SparkSession, spec: PipelineSpec, tables: layout.Tables,
 def stager(spec: PipelineSpec, reading: Reading, tables: layout.Tables) -> Stage:
     """Stages records as Kafka gives them: decoded, judged, written by mode."""
     write = _sink(spec, reading.record, tables)
+    few = spec.limits.min_partitions is None
 
     def stage(rows: DataFrame, placement: Placement) -> Staging:
-        staging = write(reading.due(rows, placement.watermark), placement)
+        due = reading.due(rows, placement.watermark)
+        staging = write(replace(due, gathered=in_few_tasks) if few else due, placement)
         return _moved_on(staging, placement, reading.event, tables.main)
 
     return stage
@@ -216,8 +218,8 @@ def _rows(batch: DataFrame, spec: PipelineSpec, todo: Ranges) -> DataFrame:
     checkpoint: then the stamped offsets are read again from Kafka.
     """
     if lake.planned(batch) != todo:
-        batch = source.read_ranges(batch.sparkSession, spec.source, spec.limits, todo)
-    return in_few_tasks(batch) if spec.limits.min_partitions is None else batch
+        return source.read_ranges(batch.sparkSession, spec.source, spec.limits, todo)
+    return batch
 
 
 def _begin(progress: Progress, topics: source.Topics) -> Mapping[TopicPartition, int]:

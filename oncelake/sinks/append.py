@@ -42,7 +42,8 @@ class AppendSink:
         count = self._count_on_the_way or not due.one_an_offset
         census = self._intake.census(due) if count else None
         rows = census.rows() if census else due.rows()
-        staged = self._main.stage(self._intake.good(rows).select(*self._shape.good))
+        good = self._intake.good(rows).select(*self._shape.good)
+        staged = self._main.stage(due.gathered(good))
         return staged, census.seen() if census else None
 
 

@@ -40,13 +40,15 @@ class Due:
     """Rows that are due: as they were read, and, judged, as the sinks take them.
 
     A transform may leave rows out when they are judged, and is not given those that are
-    `left_out` before. Unless it has one, a batch has at most one row `one_an_offset`.
+    `left_out` before. Unless it has one, a batch has at most one row `one_an_offset`. A job's rows
+    are `gathered` into its tasks last: further down, Spark would copy each of them once more.
     """
 
     read: DataFrame
     judge: Callable[[DataFrame], DataFrame] = lambda rows: rows
     left_out: Column | None = None
     one_an_offset: bool = True
+    gathered: Callable[[DataFrame], DataFrame] = lambda rows: rows
 
     def rows(self) -> DataFrame:
         return self.judge(self.read)
@@ -132,7 +134,7 @@ class Intake:
             if each.table is None or (seen and not seen.aside[each.fate]):
                 continue
             census = None if seen else self.census(due)
-            staged = each.table.stage(self._aside(due, each, census))
+            staged = each.table.stage(due.gathered(self._aside(due, each, census)))
             seen = census.seen() if census else seen
             if staged.rows:
                 sides[each.fate] = staged

@@ -80,7 +80,7 @@ class UpsertSink:
     def _stage(self, due: Due, placement: Placement) -> Staging:
         assert placement.base is not None, "the claim's commit gave the table a snapshot"
         census = self._intake.census(due)
-        ranked = self._ranked(self._intake.good(census.rows())).persist()
+        ranked = self._ranked(due, self._intake.good(census.rows())).persist()
         try:
             totals = self._totals(ranked)
             if not due.one_an_offset:
@@ -90,8 +90,8 @@ class UpsertSink:
             marking = self._beside.submit(self._main.stage_deletes, placement.base, found.gone)
             try:
                 winners = self._winners(due, ranked, found, totals)
-                main = self._main.stage(self._rows(winners))
-                deleted = self._stage_tombstones(winners, totals.tombstones)
+                main = self._main.stage(due.gathered(self._rows(winners)))
+                deleted = self._stage_tombstones(due, winners, totals.tombstones)
             finally:
                 wait([marking])
         finally:
@@ -112,12 +112,12 @@ class UpsertSink:
         sides = {**rest.sides, **({"deleted": deleted} if deleted.rows else {})}
         return Staging(Staged(main.files, marking.result(), placement.base), counts, sides)
 
-    def _ranked(self, good: DataFrame) -> DataFrame:
+    def _ranked(self, due: Due, good: DataFrame) -> DataFrame:
         """Each version's key and rank, and whether it is the newest of its key."""
         key = [self._key(name).alias(name) for name in self._versions.key]
         order = [self._order(number) for number in range(len(self._versions.order))]
         rank = self._versions.rank(order, F.col("partition"), F.col("offset"), self._told())
-        slim = good.select(*key, rank.alias(RANK))
+        slim = due.gathered(good.select(*key, rank.alias(RANK)))
         # Kept for a moment, it is not put together into fewer tasks by Spark: 200 by default.
         tasks = good.sparkSession.sparkContext.defaultParallelism
         versions = Window.partitionBy(*self._versions.key).orderBy(F.desc(RANK))
@@ -190,8 +190,8 @@ class UpsertSink:
         rows = winners if self._tombstones is None else winners.filter(~F.col(TOMBSTONE))
         return rows.select(*self._shape.good)
 
-    def _stage_tombstones(self, winners: DataFrame, any_of_them: int) -> Staged:
+    def _stage_tombstones(self, due: Due, winners: DataFrame, any_of_them: int) -> Staged:
         if self._tombstones is None or not any_of_them:
             return Staged()
         rows = winners.filter(TOMBSTONE).select(*self._tombstones.columns)
-        return self._tombstones.table.stage(rows)
+        return self._tombstones.table.stage(due.gathered(rows))
