@@ -79,8 +79,8 @@ def _pipeline(top: Section, folder: Path) -> PipelineSpec:
     if transform:
         # What it makes of the columns is known only once Spark has looked at it.
         columns = None
-    table = sections.table(_inner(top, "table"), columns)
     mode = top.text("mode", scalars.one_of("append", "upsert"), "append")
+    table = sections.table(_inner(top, "table"), columns, mode)
     key, order = rows.versions(top, mode, columns)
     name = top.text("pipeline", scalars.pipeline_name, required=True)
     source = sections.source(_inner(top, "source"))

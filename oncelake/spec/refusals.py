@@ -54,6 +54,8 @@ _SPARK_SETTINGS = {
 _CATALOG_KEYS = ("type", "uri", "warehouse")
 _RETRIES = "commit.retry.num-retries"
 _FEWEST_RETRIES = 4
+_FORMAT = "format-version"
+_FORMAT_WITH_VECTORS = 3
 
 
 def source_option(key: str, value: str) -> None:
@@ -65,11 +67,23 @@ def source_option(key: str, value: str) -> None:
         raise Refused(reason)
 
 
-def table_property(key: str, value: str) -> None:
-    if key.startswith("oncelake."):
-        raise Refused("is kept by oncelake itself")
-    if key == _RETRIES and not (value.isascii() and value.isdigit() and _enough(value)):
-        raise Refused(f"must be at least {_FEWEST_RETRIES}: with fewer a lost answer loses files")
+def table_property(mode: str) -> Callable[[str, str], None]:
+    """The check of a table's properties for a pipeline of this mode."""
+
+    def check(key: str, value: str) -> None:
+        if key.startswith("oncelake."):
+            raise Refused("is kept by oncelake itself")
+        if key == _RETRIES and not _at_least(_FEWEST_RETRIES, value):
+            raise Refused(
+                f"must be at least {_FEWEST_RETRIES}: with fewer a lost answer loses files"
+            )
+        if mode == "upsert" and key == _FORMAT and not _at_least(_FORMAT_WITH_VECTORS, value):
+            raise Refused(
+                f"must be at least {_FORMAT_WITH_VECTORS} for mode: upsert: deletion vectors, by "
+                f"which rows are replaced, came with it. Leave it out for {_FORMAT_WITH_VECTORS}"
+            )
+
+    return check
 
 
 def catalog_property(key: str, value: str) -> None:
@@ -96,5 +110,5 @@ def spark_setting(catalog: str) -> Callable[[str, str], None]:
     return check
 
 
-def _enough(digits: str) -> bool:
-    return len(digits) < 10 and int(digits) >= _FEWEST_RETRIES
+def _at_least(least: int, text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least

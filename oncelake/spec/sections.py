@@ -60,13 +60,14 @@ def decode(section: Section, folder: Path) -> tuple[DecodeSpec, Columns | None]:
     return DecodeSpec(form, file, text, location), columns
 
 
-def table(section: Section, columns: Columns | None) -> TableSpec:
+def table(section: Section, columns: Columns | None, mode: str) -> TableSpec:
+    check = refusals.table_property(mode)
     name = section.text("name", scalars.table_name, required=True)
     spec = TableSpec(
         name=name,
         **{side: section.text(side, scalars.table_name) for side in SIDE_TABLES},
         partition_by=_partition_by(section, columns),
-        properties=_allowed(section, section.settings("properties"), refusals.table_property),
+        properties=_allowed(section, section.settings("properties"), check),
     )
     if name:
         _check_sides(section, spec)

@@ -89,6 +89,11 @@ WRONG = [
     ),
     ("raw\n", "raw\n  properties: {oncelake.x: a}\n", "is kept by oncelake itself"),
     ("raw\n", "raw\n  properties: {commit.retry.num-retries: 0}\n", "must be at least 4"),
+    (
+        "raw\n",
+        "raw\n  properties:\n    format-version: '2'\nmode: upsert\nkey: id\n",
+        "10: table.properties.format-version must be at least 3 for mode: upsert: deletion vec",
+    ),
     ("catalog:", "mode: upsert\ncatalog:", "10: mode upsert needs key: the columns that tell"),
     ("catalog:", "mode: upsert\nkey: ~\ncatalog:", "mode upsert needs key"),
     ("catalog:", "mode: upsert\nkey: []\ncatalog:", "mode upsert needs key"),

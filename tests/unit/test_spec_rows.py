@@ -125,3 +125,12 @@ def test_side_tables_are_tables_of_their_own(folder: Path, side: str) -> None:
         )
         assert len(found) == 1
         assert said in found[0]
+
+
+@pytest.mark.parametrize(("mode", "version"), [(UPSERT, "3"), (UPSERT, "4"), ("", "2")])
+def test_a_format_version_that_a_mode_can_use_is_taken(
+    folder: Path, mode: str, version: str
+) -> None:
+    named = f"articles_raw\n  properties: {{format-version: {version}}}\n"
+    spec = read(folder, SPEC.replace("articles_raw\n", named) + mode)
+    assert spec.table.properties == {"format-version": version}
