@@ -34,8 +34,10 @@ def between(least: float, such_as: str) -> Callable[[str], float]:
 
     def parse(text: str) -> float:
         seconds = _seconds(text, such_as)
-        if not least <= seconds <= LONGEST:
-            raise Refused(f"must be from {duration_text(least)} to a hundred years")
+        if seconds < least:
+            raise Refused(f"must be at least {_in_words(least)}")
+        if seconds > LONGEST:
+            raise Refused("must be at most a hundred years")
         return seconds
 
     return parse
@@ -46,6 +48,13 @@ def duration_text(seconds: float) -> str:
     if seconds and seconds < 1:
         return f"{seconds * 1000:.12g} ms"
     return f"{seconds:.15g} seconds"
+
+
+def _in_words(seconds: float) -> str:
+    """In the unit that a person would take for it: '1 hour'."""
+    unit = next(u for u in ("day", "hour", "minute", "second", "ms") if SECONDS[u] <= seconds)
+    number = seconds / SECONDS[unit]
+    return f"{number:.12g} {unit}{'' if number == 1 or unit == 'ms' else 's'}"
 
 
 def _seconds(text: str, such_as: str) -> float:

@@ -95,7 +95,7 @@ WRONG = [
     ("watermark: published_at\n", "watermark must hold keys and values"),
     ("horizon: 3 days\n", "horizon is for mode: upsert"),
     (UPSERT + "horizon: 3 days\n", "needs a table in parts of time"),
-    (UPSERT + "horizon: 0 days\n", "must be from 1 seconds"),
+    (UPSERT + "horizon: 0 days\n", "must be at least 1 second"),
     ("deletes: tombstone\n", "deletes is for mode: upsert"),
     ("mode: upsert\nkey: [id, url]\ndeletes: tombstone\n", "needs a key of one string"),
     ("mode: upsert\nkey: published_at\ndeletes: tombstone\n", "needs a key of one string"),
