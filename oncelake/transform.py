@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from oncelake.decode import REASON, RECORD
 from oncelake.errors import SpecError
-from oncelake.functions import function_at
+from oncelake.functions import function_beside, is_address
 
 Transform = Callable[[DataFrame], DataFrame]
 VIEW = "rows"
@@ -27,12 +27,9 @@ PLACE = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 def load(spark: SparkSession, text: str, folder: Path) -> Transform:
     """`module:function`, looked for in the spec's folder too, or SQL."""
-    if len(text.split()) > 1:
+    if not is_address(text):
         return _sql(text)
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    put_it = f"Put its file into {folder}, or its folder on PYTHONPATH"
-    function = function_at(text, "transform: ", put_it)
+    function = function_beside(folder, text, "transform: ")
     _send_along(spark, sys.modules[text.partition(":")[0]].__file__, folder)
     return _checked(text, function)
 

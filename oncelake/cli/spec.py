@@ -13,6 +13,7 @@ from typing import Any
 
 from oncelake.cli import Verbs, given, offsets
 from oncelake.errors import OncelakeError, SpecError
+from oncelake.functions import function_beside, is_address
 from oncelake.spec import (
     Examination,
     PipelineSpec,
@@ -104,7 +105,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 
 def run_check(args: argparse.Namespace) -> int:
-    found = examine(args.file, os.environ)
+    found = examine(args.file, os.environ, missing_function)
     if found.spec is None:
         if not args.json:
             raise error_of(str(args.file), found.problems)
@@ -123,6 +124,19 @@ def run_check(args: argparse.Namespace) -> int:
         _print_parts(found.spec, answers)
     failed = [answer for answer in answers.values() if isinstance(answer, OncelakeError)]
     return failed[0].exit_code if failed else 0
+
+
+def missing_function(spec: PipelineSpec) -> Mapping[str, str]:
+    """What is wrong with the address of the transform's function, as far as Python tells."""
+    if not is_address(spec.transform):
+        return {}
+    try:
+        function_beside(spec.folder, spec.transform, "")
+    except SpecError as error:
+        return {"transform": str(error)}
+    except Exception:  # its module may want a Spark where it is imported: a live check has one
+        return {}
+    return {}
 
 
 Answers = dict[str, "str | OncelakeError"]

@@ -7,7 +7,7 @@ Pure but for reading the spec and its schema file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,15 @@ class Examination:
     warnings: tuple[Problem, ...] = ()
 
 
+Further = Callable[[PipelineSpec], Mapping[str, str]]
+"""Looks at a spec that is right by itself: what is wrong with it all the same, by key."""
+
+
+def _nothing_more(spec: PipelineSpec) -> Mapping[str, str]:
+    del spec
+    return {}
+
+
 def read_spec(path: Path, environ: Mapping[str, str]) -> Reading:
     """The spec in `path`, overridden by `environ`; SpecError names all problems at once."""
     found = examine(path, environ)
@@ -46,17 +55,21 @@ def read_spec(path: Path, environ: Mapping[str, str]) -> Reading:
     return Reading(found.spec, tuple(str(warning) for warning in found.warnings))
 
 
-def examine(path: Path, environ: Mapping[str, str]) -> Examination:
-    """Like `read_spec`, with the problems as values."""
+def examine(
+    path: Path, environ: Mapping[str, str], further: Further = _nothing_more
+) -> Examination:
+    """Like `read_spec`, with the problems as values, and those that are found by `further`."""
     try:
         data = read_bytes(path)
     except Refused as reason:
         hint = f"; `oncelake init {path}` writes one" if isinstance(reason, NotThere) else ""
         return Examination(None, (Problem(str(path), None, f"{reason}{hint}"),))
-    return examine_bytes(data, path, environ)
+    return examine_bytes(data, path, environ, further)
 
 
-def examine_bytes(data: bytes, path: Path, environ: Mapping[str, str]) -> Examination:
+def examine_bytes(
+    data: bytes, path: Path, environ: Mapping[str, str], further: Further = _nothing_more
+) -> Examination:
     """Examine `data` as the contents of `path`, which need not exist."""
     notes = Notes(str(path))
     spec = None
@@ -67,7 +80,11 @@ def examine_bytes(data: bytes, path: Path, environ: Mapping[str, str]) -> Examin
     else:
         if node is not None:
             page = Page(notes, environ, overrides(environ, notes))
-            spec = _pipeline(Section(page, "", node, TOP), path.absolute().parent)
+            top = Section(page, "", node, TOP)
+            spec = _pipeline(top, path.absolute().parent)
+            found = {} if notes.problems else further(spec)
+            for key, text in found.items():
+                top.complain(key, text)
     problems = notes.sorted_problems()
     return Examination(None if problems else spec, problems, tuple(notes.warnings))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,57 @@ def test_check_raises_every_problem(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
     assert "unknown key 'tirgger' in the spec; did you mean 'trigger'?" in str(caught.value)
     assert "mode upsert needs key" in str(caught.value)
+
+
+FUNCTIONS = """\
+def tidy(rows):
+    return rows
+
+number = 5
+"""
+
+
+def _with_transform(folder: Path, text: str) -> int:
+    """The line of the spec that names it."""
+    oncelake("init", "--force")
+    (folder / "cleaning.py").write_text(FUNCTIONS)
+    (folder / "broken_cleaning.py").write_text("def tidy(rows:\n")
+    (folder / "wants_spark.py").write_text("raise AssertionError('no session yet')\n")
+    spec = folder / "pipeline.yaml"
+    lines = [*spec.read_text().splitlines(), f"transform: {text}"]
+    spec.write_text("\n".join(lines))
+    return len(lines)
+
+
+@pytest.mark.parametrize(
+    ("transform", "said"),
+    [
+        ("no_such_cleaning:tidy", "cannot be imported: No module named 'no_such_cleaning'. Put"),
+        ("broken_cleaning:tidy", "cannot be imported: '(' was never closed"),
+        ("cleaning:tidi", "module cleaning has no function tidi"),
+        ("cleaning:number", "module cleaning has no function number"),
+    ],
+)
+def test_check_refuses_a_function_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transform: str, said: str
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.delitem(sys.modules, "cleaning", raising=False)
+    line = _with_transform(tmp_path, transform)
+    with pytest.raises(SpecError) as caught:
+        oncelake("check", "pipeline.yaml")
+    assert str(caught.value).startswith(f"pipeline.yaml:{line}: transform {transform}")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("transform", ["cleaning:tidy", "wants_spark:f", "SELECT * FROM rows"])
+def test_check_takes_one_that_only_spark_can_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transform: str
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.delitem(sys.modules, "cleaning", raising=False)
+    _with_transform(tmp_path, transform)
+    assert oncelake("check", "pipeline.yaml") == 0
 
 
 def test_check_gives_problems_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
