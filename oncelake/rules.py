@@ -105,11 +105,17 @@ def mark_late(rows: DataFrame, event: EventTime, watermark: int | None) -> DataF
 
 
 def admit_tombstones(rows: DataFrame, is_utf8: TextCheck) -> DataFrame:
-    """A record without a value deletes what has its key, if that is text; it is no bad row."""
+    """A record without a value deletes what has its key, and is no bad row. Unless that is no
+    text: then it is one for its key, since having no value is what it is for."""
     key = F.col("key").cast("string")
     is_one = F.col("value").isNull() & F.coalesce(is_utf8(key), F.lit(False))
     rows = rows.withColumn(TOMBSTONE, is_one)
-    return rows.withColumn(REASON, F.when(~F.col(TOMBSTONE), F.col(REASON)))
+    reason = (
+        F.when(F.col(TOMBSTONE), F.lit(None).cast("string"))
+        .when(F.col("value").isNotNull(), F.col(REASON))
+        .when(key.isNull(), F.lit("a tombstone whose key is null"))
+    )
+    return rows.withColumn(REASON, reason.otherwise("a tombstone whose key is not valid UTF-8"))
 
 
 def _field(name: str) -> Column:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from oncelake.decode import REASON
+from oncelake.reading import Reading
 from tests.spark.records import Record, Records
 
 UPSERT = """\
@@ -80,6 +82,53 @@ def test_a_tombstone_without_a_key_is_quarantined(records: Records) -> None:
     records.send(_gone(None, 1), _article("a", 1))
     assert records.write().counts.quarantined == 1
     _assert_as_expected(records)
+    assert _reasons(records) == ["a tombstone whose key is null"]
+
+
+def test_what_is_wrong_with_a_record_that_deletes_nothing_is_said(records: Records) -> None:
+    read = Reading.of(records.spark, records.spec)
+    kinds = "topic string, partition int, offset bigint, timestamp timestamp, key binary, "
+    values = [(None, None), (b"\xff", None), (b"\xff", b"\xff"), (b"", None), (b"a", None)]
+    rows = records.spark.createDataFrame(
+        [("t", 0, offset, None, key, value) for offset, (key, value) in enumerate(values)],
+        f"{kinds}value binary",
+    )
+    said = read.due(rows, None).rows().orderBy("offset").select(REASON).collect()
+    assert [row[0] for row in said] == [
+        "a tombstone whose key is null",
+        "a tombstone whose key is not valid UTF-8",
+        "not an Avro Article: its bytes do not fit the schema",
+        None,
+        None,
+    ]
+
+
+def test_an_empty_key_is_a_key_like_any_other(records: Records) -> None:
+    records.send(_article("", 1), _article("a", 1))
+    records.write()
+    records.send(_gone("", 2))
+    assert records.write().counts.removed == 1
+    assert set(records.held().main) == {"a"}
+    _assert_as_expected(records)
+
+
+def test_a_tombstone_is_never_late(spark: SparkSession, warehouse: Path, tmp_path: Path) -> None:
+    """However far behind the watermark, and it does not move that."""
+    mark = "watermark: {column: published_at, delay: 5 minutes}\n"
+    records = Records(spark, warehouse, tmp_path, UPSERT + mark)
+    records.send(_article("a", 1), _article("b", 100))
+    records.write()
+    before = records.progress.watermark
+    records.send(_gone("a", 2), _article("c", 2), _gone("b", 10_000))
+    counts = records.write().counts
+    assert (counts.removed, counts.deleted, counts.late) == (2, 2, 1)
+    assert records.progress.watermark == before
+    assert records.held() == records.expected(delay=5)
+
+
+def _reasons(records: Records) -> list[str]:
+    rows = records.spark.table(f"{records.table}_quarantine").collect()
+    return [row["reason"] for row in rows]
 
 
 @pytest.mark.faults
