@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from oncelake.model import STAMP_KEY, Counts, Origin, Pending, Progress, Span, Stamp
-from oncelake.ops.audit.evidence import History, Snapshot
+from oncelake.ops.audit.evidence import Evidence, History, Snapshot
 from oncelake.ops.audit.judge import judge
 from oncelake.ops.audit.report import Verdict
 from tests.unit.audit_forgery import restamp, resummarise, with_progress, with_side
@@ -164,6 +164,27 @@ def test_totals_that_do_not_add_up_are_a_violation_though_stamps_were_expired() 
 
 def test_progress_that_is_gone_is_a_violation() -> None:
     assert "progress-missing" in kinds(replace(scene().evidence(), progress_text=None))
+
+
+def _behind(evidence: Evidence) -> list[str]:
+    return [f.message for f in judge(evidence).findings if f.kind == "progress-behind"]
+
+
+@pytest.mark.parametrize("text", [None, "{}"])
+def test_nothing_is_written_twice_where_progress_is_gone(text: str | None) -> None:
+    """A run stops there."""
+    found = _behind(replace(scene().evidence(), progress_text=text))
+    assert found
+    assert all("a run stops there and writes nothing" in each for each in found)
+
+
+def test_an_older_progress_would_have_rows_written_twice() -> None:
+    [found] = _behind(
+        with_progress(
+            scene().evidence(), lambda p: replace(p, positions={**p.positions, P0: Span(0, 30)})
+        )
+    )
+    assert "progress says that 30 is next: the next batch would be written twice" in found
 
 
 def test_progress_that_cannot_be_read_is_a_violation() -> None:

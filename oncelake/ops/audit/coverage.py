@@ -59,16 +59,17 @@ def _walk(start: int, spans: Iterable[Span]) -> tuple[tuple[Span, ...], tuple[Sp
     return tuple(gaps), tuple(overlaps), reach
 
 
-def check_coverage(coverage: Iterable[Coverage]) -> Iterator[Finding]:
+def check_coverage(coverage: Iterable[Coverage], progress: Progress | None) -> Iterator[Finding]:
     for each in coverage:
         for gap in each.gaps:
             yield violated("gap", each.tp, f"no stamp covers offsets {gap}")
         for overlap in each.overlaps:
             yield violated("overlap", each.tp, f"offsets {overlap} are covered more than once")
         if each.reach > each.position.end:
-            yield violated(
-                "progress-behind",
-                each.tp,
-                f"stamps reach offset {each.reach}, but progress says that "
-                f"{each.position.end} is next: the next batch would be written twice",
+            says = (
+                f"but progress says that {each.position.end} is next: the next batch would be "
+                "written twice"
+                if progress
+                else "and no progress says what is next: a run stops there and writes nothing"
             )
+            yield violated("progress-behind", each.tp, f"stamps reach offset {each.reach}, {says}")

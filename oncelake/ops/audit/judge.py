@@ -139,7 +139,7 @@ def _findings(case: Case) -> Iterator[Finding]:
         yield from check_standing(case.progress, sealed, evidence.main)
         yield from check_accepted(case.progress, sealed)
         yield from check_epochs(case.progress)
-    yield from check_coverage(case.coverage)
+    yield from check_coverage(case.coverage, case.progress)
     yield from check_rows(case.main, evidence.rows.holes)
     yield from check_strays(case.coverage, case.strays)
     yield from check_twice(evidence, case.progress.totals.replayed if case.progress else 0)
