@@ -51,9 +51,10 @@ def show(status: Status) -> None:
         table.add_row(p.partition.topic, *(str(cell) for cell in cells))
     console.print(table)
     console.print(f"{totals.in_words()}; batches {status.progress.batches:,}, lag {status.lag:,}")
-    if totals.inserted:
+    if of_the_table := totals.of_the_table():
+        told = ", ".join(f"{name} {count:,}" for name, count in of_the_table.items())
         console.print(
-            f"latest versions: {totals.inserted - totals.removed:,} rows; duplicate rate "
+            f"latest versions: {totals.inserted - totals.removed:,} rows ({told}); duplicate rate "
             f"{100 * totals.duplicate_rate:.2f} %"
         )
     if status.watermark is not None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 
 from oncelake.model.offsets import Json
 
-BESIDES = ("inserted", "updated", "removed", "dropped", "replayed")
+OF_THE_TABLE = ("inserted", "updated", "removed")
+BESIDES = (*OF_THE_TABLE, "dropped", "replayed")
 QUARANTINED = "quarantined"
 SIDE_FATES = (QUARANTINED, "late", "deleted")
 """What becomes of rows that are kept in a side table, each fate in a table of its own."""
@@ -44,6 +45,11 @@ class Counts:
     def kept(self, fate: str) -> int:
         """How many rows of a fate are to be found in its side table."""
         return int(getattr(self, fate)) - (self.dropped if fate == "late" else 0)
+
+    def of_the_table(self) -> dict[str, int]:
+        """What became of the table's rows; nothing is said of them in an append."""
+        counts = {name: int(getattr(self, name)) for name in OF_THE_TABLE}
+        return counts if any(counts.values()) else {}
 
     def in_words(self) -> str:
         """`read 1,000 = written 990 + quarantined 10`, and what else there was."""

@@ -59,7 +59,7 @@ class Status:
             "generation": progress and progress.generation,
             "sequence": progress and progress.sequence,
             "batches": progress and progress.batches,
-            "totals": progress and progress.totals.to_json(),
+            "totals": progress and {**progress.totals.to_json(), **progress.totals.of_the_table()},
             "duplicate_rate": progress and round(progress.totals.duplicate_rate, 6),
             "watermark": self.watermark,
             "pending": progress and sum(p.rows for p in progress.pending),
