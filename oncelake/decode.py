@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from oncelake import planner
 from oncelake.spec import DecodeSpec
@@ -23,9 +25,13 @@ class Decoder:
 
     def __init__(self, spec: DecodeSpec, is_utf8: TextCheck = F.is_valid_utf8) -> None:
         envelope = from_avro(F.col("value"), _in_an_envelope(spec.schema), {"mode": "PERMISSIVE"})
-        schema = json.loads(spec.schema)
         self._record = envelope["record"].alias(RECORD)
-        self._reason = _reason(schema["name"], _strings(schema), is_utf8).alias(REASON)
+        # Spark's type and not the schema: there a type may stand by its name, or in a union.
+        nothing = SparkSession.active().range(0).select(F.lit(b"").alias("value"))
+        fields = nothing.select(self._record).select(f"{RECORD}.*").schema.fields
+        texts = [field for field in fields if _has_text(field.dataType)]
+        name = json.loads(spec.schema)["name"]
+        self._reason = _reason(name, texts, is_utf8).alias(REASON)
 
     def decode(self, rows: DataFrame) -> DataFrame:
         """Kafka's columns, plus `record` and, where that could not be had, `reason`."""
@@ -42,7 +48,7 @@ def _in_an_envelope(schema: str) -> str:
     return json.dumps({"type": "record", "name": "OncelakeEnvelope", "fields": fields})
 
 
-def _reason(name: str, strings: list[str], is_utf8: TextCheck) -> Column:
+def _reason(name: str, texts: Sequence[StructField], is_utf8: TextCheck) -> Column:
     """Why a value gave no good record, or null.
 
     Without its first part Spark would push a filter on the reason below the decoding, and decode
@@ -53,18 +59,41 @@ def _reason(name: str, strings: list[str], is_utf8: TextCheck) -> Column:
         .when(F.col("value").isNull(), F.lit("value is null"))
         .when(F.col(RECORD).isNull(), F.lit(f"not an Avro {name}: its bytes do not fit the schema"))
     )
-    for field in strings:
-        valid = is_utf8(F.col(RECORD)[field])  # of a null: null, which is no reason
-        reason = reason.when(~valid, F.lit(f"{field} is not valid UTF-8"))
+    for field in texts:
+        alone = isinstance(field.dataType, StringType)
+        said = f"{field.name} {'is' if alone else 'holds text that is'} not valid UTF-8"
+        value = F.col(RECORD)[field.name]
+        reason = reason.when(_broken(value, field.dataType, is_utf8), F.lit(said))
     return reason.otherwise(F.lit(None).cast("string"))
 
 
-def _strings(schema: dict[str, Any]) -> list[str]:
-    """Top-level string fields: bytes that are no UTF-8 make a table other engines cannot read."""
-    return [field["name"] for field in schema["fields"] if _is_string(field["type"])]
+def _has_text(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_text(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_text(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_text(kind.keyType) or _has_text(kind.valueType)
+    return isinstance(kind, StringType)
 
 
-def _is_string(kind: Any) -> bool:
-    if isinstance(kind, list):
-        return any(_is_string(branch) for branch in kind)
-    return kind == "string" or (isinstance(kind, dict) and kind.get("type") == "string")
+def _broken(value: Column, kind: DataType, is_utf8: TextCheck) -> Column:
+    """Whether text in it is no UTF-8: bytes that make a table other engines cannot read.
+
+    Where nothing is broken and something is null, it is null, which is no reason.
+    """
+
+    def among(values: Column, kind: DataType) -> Column:
+        if not _has_text(kind):
+            return F.lit(False)
+        return F.exists(values, lambda each: _broken(each, kind, is_utf8))
+
+    if isinstance(kind, StructType):
+        texts = [field for field in kind.fields if _has_text(field.dataType)]
+        return reduce(or_, (_broken(value[f.name], f.dataType, is_utf8) for f in texts))
+    if isinstance(kind, ArrayType):
+        return among(value, kind.elementType)
+    if isinstance(kind, MapType):
+        keys = among(F.map_keys(value), kind.keyType)
+        return keys | among(F.map_values(value), kind.valueType)
+    return ~is_utf8(value)
