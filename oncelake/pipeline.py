@@ -20,6 +20,7 @@ from oncelake.follow import following
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, TopicPartition
+from oncelake.origin import OriginWatch
 from oncelake.planner import in_few_tasks
 from oncelake.query import RunningQuery
 from oncelake.reading import Reading
@@ -90,7 +91,8 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
             forward.write(rows, ranges, number, running.tell)
         between()
 
-    return launch(stream, committer, stage, running, after)
+    watch = OriginWatch(source.client_config(spec.source), topics.origin)
+    return launch(stream, committer, stage, running, watch, after)
 
 
 def _forwards(spark: SparkSession, spec: PipelineSpec, reading: Reading,
@@ -134,11 +136,22 @@ def claim(committer: Committer, topics: source.Topics, starts: Mapping[TopicPart
 
 
 def launch(stream: DataFrame, committer: Committer, stage: Stage, running: Running,
+           watch: OriginWatch,
            after: After = lambda rows, ranges, number: None) -> RunningQuery:  # fmt: skip
     """Start the query whose batches go through the protocol."""
+
+    def stage_ours(batch: DataFrame, placement: Placement) -> Staging:
+        staging = stage(batch, placement)
+        watch.require_unchanged()
+        return staging
+
+    def require_ours() -> None:
+        committer.require_ownership()
+        watch.refuse_changed()
+
     logs = Checkpoint(lake.Folder(stream.sparkSession, running.checkpoint))
-    writer = TableWriter(committer, stage, logs, running.tell, after)
-    return query(stream, writer, running, committer.require_ownership)
+    writer = TableWriter(committer, stage_ours, logs, running.tell, after)
+    return query(stream, writer, running, require_ours)
 
 
 def query(stream: DataFrame, writer: BatchWriter, running: Running,

@@ -11,6 +11,7 @@ from oncelake.model import (
     Ranges,
     Span,
     Stamp,
+    kafka_name,
     show_ranges,
 )
 
@@ -66,7 +67,8 @@ def refuse_changed_source(known: Origin, live: Origin) -> None:
     for topic, topic_id in live.topic_ids.items():
         if known.topic_ids.get(topic, topic_id) != topic_id:
             raise SourceChanged(
-                f"topic {topic} was deleted and created again (id {known.topic_ids[topic]} became "
+                f"topic {kafka_name(topic)} was deleted and created again (id "
+                f"{known.topic_ids[topic]} became "
                 f"{topic_id}): its offsets mean other rows. To {REBASE}"
             )
 

@@ -17,6 +17,7 @@ from oncelake.errors import CheckpointUnusable, TerminalError
 from oncelake.lake import LakeTable
 from oncelake.ledger import Placement
 from oncelake.model import Progress, Ranges, show_ranges
+from oncelake.origin import OriginWatch
 from oncelake.query import RunningQuery
 from oncelake.rules import Versions
 from oncelake.sinks.append import AppendSink
@@ -70,7 +71,8 @@ def into_table(  # noqa: PLR0913 (most by keyword)
         _require_as_logged(lake.planned(batch), placement.ranges, running.checkpoint)
         return stage(columns.within(batch, placement.todo), placement)
 
-    return pipeline.launch(stream, committer, stage_as_logged, running)
+    watch = OriginWatch(kafka.config, topics.origin)
+    return pipeline.launch(stream, committer, stage_as_logged, running, watch)
 
 
 def named_after(table: str) -> str:

@@ -41,6 +41,12 @@ def remove_records(site: Site, partition: int, before: int) -> None:
         future.result(ANSWER_SECONDS)
 
 
+def make_anew(site: Site) -> None:
+    admin = AdminClient({"bootstrap.servers": site.bootstrap})
+    admin.delete_topics([site.topic])[site.topic].result(ANSWER_SECONDS)
+    create_topic(site.bootstrap, site.topic, partitions=PARTITIONS)
+
+
 def configure(site: Site, settings: dict[str, str]) -> None:
     admin = AdminClient({"bootstrap.servers": site.bootstrap})
     how = AlterConfigOpType.SET
@@ -183,12 +189,27 @@ def test_a_topic_made_anew_is_refused(
     site.produce(600)
     site.run_here(spark)
     before = site.contents()
-    admin = AdminClient({"bootstrap.servers": site.bootstrap})
-    admin.delete_topics([site.topic])[site.topic].result(ANSWER_SECONDS)
-    create_topic(site.bootstrap, site.topic, partitions=PARTITIONS)
+    make_anew(site)
     site.produce(900, seed=2)
     with pytest.raises(SourceChanged, match=site.topic):
         site.run_here(spark)
+    assert site.contents() == before
+
+
+@pytest.mark.parametrize("made", [60, 2400], ids=["shorter", "longer"])
+def test_a_topic_made_anew_under_a_run_stops_it_before_anything_is_written(
+    made: int, kafka: LocalKafka, tmp_path: Path
+) -> None:
+    """Where it is longer by then, Spark goes on in its midst, and notices nothing."""
+    site = Site.make(kafka, tmp_path)
+    site.produce(600)
+    with site.run() as running:
+        while wait_for(running, "batch")["totals"]["read"] < 600:
+            pass
+        before = site.contents()
+        make_anew(site)
+        site.produce(made, seed=2)
+        assert running.ended() == SourceChanged.exit_code
     assert site.contents() == before
 
 
