@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from oncelake import checkpoint, events, lake, layout, source
+from oncelake import checkpoint, events, lake, layout, owner, source
 from oncelake.batch import After, BatchWriter, Stage, TableWriter
 from oncelake.checkpoint import Checkpoint, Found
 from oncelake.commit import Committer, Staging
@@ -57,7 +57,9 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     checkpoint.prepare(running.checkpoint)
     if said := checkpoint.remark(running.checkpoint):
         running.tell(events.remarked(said))
-    logs = Checkpoint(lake.Folder(spark, running.checkpoint))
+    folder = lake.Folder(spark, running.checkpoint)
+    owner.require_own(folder, spec.name)
+    logs = Checkpoint(folder)
     found = logs.look()
     checkpoint.require_ours(running.checkpoint, found, spec.source.topic)
     _require_not_lost(spark, spec, found)
@@ -91,6 +93,7 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
             forward.write(rows, ranges, number, running.tell)
         between()
 
+    owner.own(folder, spec.name)
     watch = OriginWatch(source.client_config(spec.source), topics.origin)
     return launch(stream, committer, stage, running, watch, after)
 

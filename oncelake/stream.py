@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from oncelake import lake, layout, pipeline, rules, source
+from oncelake import lake, layout, owner, pipeline, rules, source
 from oncelake.batch import Stage
 from oncelake.checkpoint import prepare
 from oncelake.commit import Committer, Staging
@@ -61,9 +61,12 @@ def into_table(  # noqa: PLR0913 (most by keyword)
     versions = Versions(names_of(key), names_of(order))
     _require_versions(versions, columns, kafka)
     tables = _tables(stream, table, columns, partition_by, versions)
-    committer = Committer(pipeline_name or named_after(table), tables.main, tables.sides)
+    named = pipeline_name or named_after(table)
+    committer = Committer(named, tables.main, tables.sides)
     topics = kafka.describe()
     prepare(running.checkpoint)
+    folder = lake.Folder(spark, running.checkpoint)
+    owner.require_own(folder, named)
     _require_first_epoch(pipeline.claim(committer, topics, topics.starts("earliest"), running))
     stage = _upserts(columns, versions, tables) if versions.key else _appends(columns, tables)
 
@@ -71,6 +74,7 @@ def into_table(  # noqa: PLR0913 (most by keyword)
         _require_as_logged(lake.planned(batch), placement.ranges, running.checkpoint)
         return stage(columns.within(batch, placement.todo), placement)
 
+    owner.own(folder, named)
     watch = OriginWatch(kafka.config, topics.origin)
     return pipeline.launch(stream, committer, stage_as_logged, running, watch)
 

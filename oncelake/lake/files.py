@@ -73,6 +73,20 @@ class Folder:
                 raise FileDamaged(f"{entry} cannot be read ({short})") from error
             raise self._unreadable(error) from error
 
+    def write(self, entry: str, text: str) -> None:
+        """A file below, in the place of one that is there."""
+        try:
+            stream = self._system.create(self._path(f"{self.root}/{entry}"), True)
+            try:
+                self._io.write(text, stream, "UTF-8")
+            finally:
+                stream.close()
+        except JAVA_ERRORS as error:
+            raise CheckpointUnusable(
+                f"{self.root}/{entry} cannot be written: {in_short(error)}. Nothing was read. See "
+                "that this user may write there, or set CHECKPOINT_LOCATION to another place"
+            ) from error
+
     def move_to(self, root: str) -> None:
         """Rename the folder itself; an OSError where that cannot be done."""
         try:

@@ -14,6 +14,7 @@ from oncelake.checkpoint import Checkpoint, Offsets
 from oncelake.follow import following
 from oncelake.lake import Folder, LakeTable, rename_table, table_exists
 from oncelake.model import Progress, TopicPartition
+from oncelake.owner import another_owner
 from oncelake.spec import PipelineSpec
 
 
@@ -54,16 +55,20 @@ class Recovery:
 
 
 def recover(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> Recovery:
-    """What a run does at its start, and that of another topic too; a dry run changes nothing."""
+    """What a run does at its start, and that of another pipeline or topic too; a dry run changes
+    nothing."""
     held = source.describe_topic(spec.source).offsets
-    logs = Checkpoint(Folder(spark, spec.checkpoint))
+    folder = Folder(spark, spec.checkpoint)
+    logs = Checkpoint(folder)
     found = logs.look()
     there = table_exists(spark, spec.table.name)
     progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress if there else None
     if there and progress is None:
         return Recovery(spec.table.name, spec.checkpoint, None, found.resumes)
-    if other := found.of_another(spec.source.topic):
-        fault: str | None = f"it is of topic {other}"
+    if other := another_owner(folder, spec.name):
+        fault: str | None = f"it is of pipeline {other}"
+    elif other := found.of_another(spec.source.topic):
+        fault = f"it is of topic {other}"
     elif progress is None:
         fault = f"its table {spec.table.name} does not exist" if found.resumes else None
     else:

@@ -128,6 +128,25 @@ def test_that_of_another_topic_is_left_alone_until_a_person_says_so(
     other.assert_exactly_once(spark)
 
 
+def test_that_of_another_pipeline_of_the_topic_is_left_alone_until_a_person_says_so(
+    site: Site, spark: SparkSession
+) -> None:
+    site.produce(600)
+    site.run_here(spark)
+    ours = site.spec.read_text()
+    theirs = ours.replace("pipeline: articles", "pipeline: copies")
+    site.spec.write_text(theirs.replace("news.articles", "news.copies"))
+    with pytest.raises(CheckpointUnusable, match="is of pipeline articles, and this is pipeline c"):
+        site.run_here(spark)
+    assert not spark.catalog.tableExists(f"{site.catalog}.news.copies")
+    assert _recover(site, spark).fault == "it is of pipeline articles"
+    site.run_here(spark)
+    assert spark.table(f"{site.catalog}.news.copies").count() == site.contents().good.total()
+    site.spec.write_text(ours)
+    with pytest.raises(CheckpointUnusable, match="is of pipeline copies, and this is pipeline a"):
+        site.run_here(spark)
+
+
 def test_recover_only_says_it_or_does_it(site: Site, spark: SparkSession) -> None:
     site.produce(1500)
     site.run_here(spark)
