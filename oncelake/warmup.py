@@ -6,6 +6,7 @@ what every later run will.
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from importlib import resources
@@ -65,4 +66,6 @@ def _spec(folder: Path, bootstrap: str, option: str, name: str, more: str) -> Pi
 
 
 if __name__ == "__main__":
+    # Where it takes too long it is told to end: the broker is to be stopped then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     main(*sys.argv[1:])

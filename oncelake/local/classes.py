@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 from oncelake.local import Progress, jars, java
 from oncelake.local.declared import declared
 
-MADE_WITHIN_SECONDS = 300
+MADE_WITHIN_SECONDS, ENDED_WITHIN_SECONDS = 300, 30
 FITTING_JAVA = 17
 # Java's own words go to standard output by default, among what a command prints as JSON; and of an
 # archive that does not fit nobody needs to hear.
@@ -61,16 +63,31 @@ def _record(archive: Path) -> str | None:
     """Have runs of each mode in a JVM that leaves the archive as it ends; what failed, if any."""
     command = [sys.executable, "-m", "oncelake.warmup"]
     option = f'{_QUIET} -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="{archive}"'
+    # A session of its own, to be ended as a whole: a JVM and a broker outlive their Python.
+    runs = subprocess.Popen(
+        [*command, option], env=java.environment(), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        start_new_session=True,
+    )  # fmt: skip
     try:
         # The pipe is closed when the JVM has ended, which outlives its Python.
-        done = subprocess.run(
-            [*command, option], env=java.environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            timeout=MADE_WITHIN_SECONDS,
-        )  # fmt: skip
+        said, _ = runs.communicate(timeout=MADE_WITHIN_SECONDS)
     except subprocess.TimeoutExpired as slow:
-        return str(slow)
-    return done.stdout or "no word" if done.returncode else None
+        return f"{slow}. Delete this file to have it tried again"
+    finally:
+        _end(runs)
+    return said or "no word" if runs.returncode else None
+
+
+def _end(runs: subprocess.Popen[str]) -> None:
+    """With the broker, which it stops itself, and the JVM, which would go on to make an archive."""
+    if runs.poll() is None:
+        runs.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            runs.wait(ENDED_WITHIN_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(runs.pid, signal.SIGKILL)
+    runs.communicate()
 
 
 def _archive() -> Path:
