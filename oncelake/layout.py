@@ -39,7 +39,12 @@ MODE_PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "upsert": {"format-version": "3"},
 }
 PLACE = "kafka_partition int, kafka_offset bigint"
-ADDED = f"{PLACE}, processed_at timestamp"
+ADDED = (
+    StructType()
+    .add("kafka_partition", "integer")
+    .add("kafka_offset", "long")
+    .add("processed_at", "timestamp")
+)
 QUARANTINE = (
     f"{TOPIC} string, {PLACE}, kafka_timestamp timestamp, key binary, value binary, "
     "headers array<struct<key: string, value: binary>>, reason string, processed_at timestamp"
@@ -57,12 +62,12 @@ class Tables:
 def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> Tables:
     """Those that are missing are made."""
     properties = {**TABLE_PROPERTIES, **MODE_PROPERTIES[spec.mode], **spec.table.properties}
-    columns = f"{lake.columns_of(record)}, {ADDED}"
+    columns = lake.columns_of(_with_added(record))
     ordered = StructType([record[name] for name in (*spec.key, *spec.order)])
     layouts = {
         QUARANTINED: QUARANTINE,
         "late": f"{columns}, {WATERMARK} timestamp",
-        "deleted": f"{lake.columns_of(ordered)}, {ADDED}",
+        "deleted": lake.columns_of(_with_added(ordered)),
     }
     _require_sides(spark, spec, layouts)
     lake.create_table(spark, spec.table.name, columns, spec.table.partition_by, properties)
@@ -71,7 +76,7 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
     for fate, name in spec.sides.items():
         lake.create_table(spark, name, layouts[fate], (), general)
     main = LakeTable(spark, spec.table.name)
-    _require_columns(main, record)
+    require_columns(main, record)
     if spec.watermark is not None:
         main.require_bounds(spec.watermark.column)
     return Tables(main, {fate: LakeTable(spark, name) for fate, name in spec.sides.items()})
@@ -95,16 +100,22 @@ def _require_sides(spark: SparkSession, spec: PipelineSpec, layouts: Mapping[str
             )
 
 
-def _require_columns(table: LakeTable, record: StructType) -> None:
-    """Refuse a table that lacks what a row has: told now, not by the first batch."""
+def require_columns(table: LakeTable, record: StructType) -> None:
+    """Refuse a table that lacks what a row has: at the start, and where a column goes later."""
     there = {name.lower() for name in table.columns()}
-    lacking = StructType([field for field in record if field.name.lower() not in there])
+    row = _with_added(record)
+    lacking = StructType([field for field in row if field.name.lower() not in there])
     if lacking.fields:
         raise TableUnfit(
-            f"{table.name} has no column {', '.join(lacking.names)}, which the schema or the "
-            "transform gives. Leave it out of the transform, or type: "
+            f"{table.name} has no column {', '.join(lacking.names)}, which its rows have by the "
+            "schema, the transform or as their place in Kafka. Nothing of them was written. Leave "
+            "it out of the transform, or type: "
             + to_type(f"ALTER TABLE {table.name} ADD COLUMNS ({lake.columns_of(lacking)})")
         )
+
+
+def _with_added(columns: StructType) -> StructType:
+    return StructType([*columns, *ADDED])
 
 
 def maintenance(spark: SparkSession, spec: PipelineSpec, tables: Tables) -> Maintenance:

@@ -194,6 +194,7 @@ def stager(spec: PipelineSpec, reading: Reading, tables: layout.Tables) -> Stage
     few = spec.limits.min_partitions is None
 
     def stage(rows: DataFrame, placement: Placement) -> Staging:
+        layout.require_columns(tables.main, reading.record)
         due = reading.due(rows, placement.watermark)
         staging = write(replace(due, gathered=in_few_tasks) if few else due, placement)
         return _moved_on(staging, placement, reading.event, tables.main)

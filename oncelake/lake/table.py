@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -111,7 +112,9 @@ class LakeTable:
         return as_dict(self._jvm, self._table.properties())
 
     def columns(self) -> list[str]:
-        return [str(column.name()) for column in self._table.schema().columns()]
+        """As the table was when it was last refreshed; in one call, since each batch asks."""
+        text = str(self._jvm.org.apache.iceberg.SchemaParser.toJson(self._table.schema()))
+        return [str(column["name"]) for column in json.loads(text)["fields"]]
 
     def head(self) -> int | None:
         snapshot = self._table.currentSnapshot()

@@ -160,6 +160,18 @@ def test_a_column_that_is_dropped_stops_the_run_and_one_that_is_added_does_not(
     assert report.totals.read == 1200
 
 
+def test_a_column_that_is_dropped_under_a_run_is_named(site: Site, spark: SparkSession) -> None:
+    """Each of two batches looks, though the table was whole at the start."""
+    drop = Once(sql(spark, site, "ALTER TABLE {table} DROP COLUMN body"))
+    site.produce(1200, seed=3)
+    with pytest.raises(TableUnfit, match="has no column body") as refused:
+        site.run_here(spark, on_step=drop)
+    assert (drop.done, drop.staged) == (1, 2)
+    spark.sql(advised(refused.value))
+    site.run_here(spark)
+    assert site.audit(spark).totals.read == 2400
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own for the warehouse."""
