@@ -44,6 +44,7 @@ def _run(args: argparse.Namespace, tell: events.Tell) -> int:
     describe_topic(spec.source)
     prepare(spec.checkpoint)
     running = pipeline.Running(spec.checkpoint, spec.trigger_seconds, args.once, tell)
+    given.say("starting Spark")
     with given.session(spec) as spark:
         stop = _stop_on_signals()
         query = pipeline.start(spark, spec, running)
