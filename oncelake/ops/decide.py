@@ -62,7 +62,7 @@ class Decided:
         }
 
     def in_words(self) -> str:
-        will = "" if self.done else "would be: "
+        dry = "" if self.done else ". This was a dry run: nothing was changed"
         told = {
             "accept-gap": f"{show_ranges(self.lost)}: lost to this table, and accepted",
             "accept-rollback": f"{show_ranges(self.lost)}: rolled back, and accepted",
@@ -70,7 +70,7 @@ class Decided:
             "rebase": ", ".join(f"{topic} (id {i})" for topic, i in self.epochs.items())
             + ": the next run begins with it, at its first offset",
         }
-        return f"{self.table}: {will}{told[self.decision]}"
+        return f"{self.table}: {told[self.decision]}{dry}"
 
 
 def decide(spark: SparkSession, spec: PipelineSpec, decision: str, dry_run: bool,
