@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from oncelake import client
 from oncelake.errors import KafkaUnreachable, TopicMissing
 from oncelake.model import Origin, Ranges, Span, TopicPartition
 from oncelake.spec import LimitsSpec, SourceSpec, shown
@@ -33,12 +33,6 @@ FETCH_OPTIONS = {
     "kafka.max.poll.records": "10000",
     "kafka.max.partition.fetch.bytes": "4194304",
     "kafka.fetch.max.wait.ms": "10",
-}
-JAVA_TO_LIBRDKAFKA = {
-    "security.protocol": "security.protocol",
-    "sasl.mechanism": "sasl.mechanism",
-    "ssl.truststore.location": "ssl.ca.location",
-    "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
 }
 
 
@@ -60,15 +54,7 @@ class Topics:
 
 def client_config(source: SourceSpec) -> dict[str, str]:
     """The spec's Java client options in librdkafka's words, for admin calls."""
-    config = {"bootstrap.servers": source.bootstrap}
-    for java, native in JAVA_TO_LIBRDKAFKA.items():
-        if java in source.options:
-            config[native] = source.options[java]
-    jaas = source.options.get("sasl.jaas.config", "")
-    for native, name in (("sasl.username", "username"), ("sasl.password", "password")):
-        if found := re.search(rf'{name}\s*=\s*"([^"]*)"', jaas):
-            config[native] = found.group(1)
-    return config
+    return client.settings(source.bootstrap, source.options)
 
 
 def describe_topic(source: SourceSpec) -> Topics:
@@ -78,7 +64,7 @@ def describe_topic(source: SourceSpec) -> Topics:
 
 def describe(config: Mapping[str, str], topics: Sequence[str]) -> Topics:
     names = ", ".join(shown(topic) for topic in topics)
-    admin = AdminClient({**config, "log_level": 0})
+    admin = client.admin(config)
     try:
         cluster = admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER_SECONDS)
@@ -186,8 +172,8 @@ def _translated(error: Exception, topic: str, bootstrap: str) -> Exception:
     return KafkaUnreachable(
         f"Kafka at {bootstrap} did not answer for topic {topic}: "
         f"{str(error) or f'nothing within {ANSWER_SECONDS:.0f} s'}. Check source.bootstrap "
-        "(KAFKA_BOOTSTRAP_SERVERS), source.options (security.protocol, sasl.*) and that the "
-        f"broker runs; for a local one type: oncelake local up{_port_option(bootstrap)}"
+        "(KAFKA_BOOTSTRAP_SERVERS), source.options (security.protocol, sasl.*, ssl.*) and that "
+        f"the broker runs; for a local one type: oncelake local up{_port_option(bootstrap)}"
     )
 
 
