@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from oncelake import client
 from oncelake.errors import KafkaUnreachable, TerminalError
 from oncelake.source import once_led
 
@@ -58,7 +59,7 @@ def partition_of(slot: int) -> int:
 
 def ensure(config: Config, topic: str, slots: int) -> None:
     """Make the topic, or give it more partitions: one for plans, one for each slot."""
-    admin, wanted = AdminClient({**config, "log_level": "0"}), partition_of(slots - 1) + 1
+    admin, wanted = client.admin(config), partition_of(slots - 1) + 1
     try:
         known = admin.list_topics(timeout=ANSWER_SECONDS).topics
         if topic in known:

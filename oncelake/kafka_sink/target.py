@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from oncelake import source
+from oncelake import client, source
 from oncelake.errors import KafkaUnreachable, TerminalError, TopicMissing
 from oncelake.kafka_sink.messages import Address
 from oncelake.kafka_sink.progress import ANSWER_SECONDS, setting
@@ -77,7 +76,7 @@ class Target:
 
 def most_bytes(config: Mapping[str, str], topic: str) -> int:
     """The largest message that the topic takes, by its key and value."""
-    admin = AdminClient({**config, "log_level": "0"})
+    admin = client.admin(config)
     try:
         return int(setting(admin, topic, "max.message.bytes")) - ROOM
     except (KafkaException, TimeoutError) as error:
@@ -89,7 +88,7 @@ def most_bytes(config: Mapping[str, str], topic: str) -> int:
 
 def ensure_quarantine(config: Mapping[str, str], topic: str, partitions: int) -> None:
     """Make the topic for what is too large, where it is missing."""
-    admin = AdminClient({**config, "log_level": "0"})
+    admin = client.admin(config)
     settings = {"max.message.bytes": str(LARGEST)}
     try:
         if topic not in admin.list_topics(timeout=ANSWER_SECONDS).topics:

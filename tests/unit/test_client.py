@@ -8,6 +8,7 @@ import pytest
 
 from oncelake import client
 from oncelake.errors import SpecError
+from oncelake.ops.audit.brokers import Brokers
 from oncelake.source import client_config, describe_topic
 from oncelake.spec import SourceSpec
 from tests.keystores import PASSWORD, certificate, key_store, private_key, trust_store
@@ -165,3 +166,9 @@ def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
     file = tmp_path / "trust.jks"
     file.write_text("once upon a time")
     assert "none of JKS, PKCS12 and PEM" in refusal(TLS | {"ssl.truststore.location": str(file)})
+
+
+def test_the_audit_too_tells_what_the_client_refuses_and_no_value() -> None:
+    with pytest.raises(SpecError, match=r"security\.protocol") as refused:
+        Brokers({"bootstrap.servers": BROKER, "security.protocol": "s3cret"})
+    assert "s3cret" not in str(refused.value)

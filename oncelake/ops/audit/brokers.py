@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from threading import Event
@@ -11,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from oncelake.errors import KafkaUnreachable
+from oncelake.errors import KafkaUnreachable, SpecError
 from oncelake.model import Origin, TopicPartition
 
 ANSWER_SECONDS = 15.0
@@ -28,7 +29,15 @@ class Brokers:
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._bootstrap = config["bootstrap.servers"]
-        self._admin = AdminClient({**config, "log_level": 0})
+        try:
+            self._admin = AdminClient({**config, "log_level": 0})
+        except KafkaException as error:
+            # Its first words name the setting; a value, which may be a secret, is in quotes.
+            told = re.sub(r'Invalid value ".*" for', "Invalid value for", str(error.args[0].str()))
+            raise SpecError(
+                f"Kafka's client refuses its settings: {told}. Correct source.options, or what "
+                "the audit was given for Kafka"
+            ) from error
 
     def identify(self, topics: Iterable[str]) -> tuple[Origin, tuple[TopicPartition, ...]]:
         """The ids of the cluster and of those of the topics that exist, and their partitions."""
