@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from threading import Event
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 
+from oncelake import client
 from oncelake.errors import KafkaUnreachable, TopicMissing, TransientError
 from oncelake.model import Origin
 from oncelake.refusals import refuse_changed_source
@@ -28,7 +28,7 @@ class OriginWatch:
 
     def __init__(self, config: Mapping[str, str], known: Origin) -> None:
         self._known = known
-        self._admin = AdminClient({**config, "log_level": 0})
+        self._admin = client.admin(config)
 
     def require_unchanged(self) -> None:
         """Raises SourceChanged where it is not so, and another error where Kafka does not tell."""
