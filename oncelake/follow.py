@@ -106,6 +106,13 @@ def follows(side: LakeTable, pipeline: str) -> bool:
     return FOLLOWED_PREFIX + pipeline in side.properties()
 
 
+def followed_to(spark: SparkSession, name: str, pipeline: str) -> int:
+    """How far a side table has followed a pipeline; one that is gone has not."""
+    if not table_exists(spark, name):
+        return 0
+    return _followed(LakeTable(spark, name).properties(), FOLLOWED_PREFIX + pipeline)
+
+
 def following(spark: SparkSession, names: Iterable[str], pipeline: str) -> list[str]:
     there = [name for name in names if table_exists(spark, name)]
     return [name for name in there if follows(LakeTable(spark, name), pipeline)]

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from oncelake import ledger
+from oncelake.follow import followed_to
 from oncelake.lake import LakeTable
 from oncelake.model import Progress, Ranges, Span, TopicPartition
 from oncelake.spec import PipelineSpec
@@ -35,6 +36,7 @@ class Status:
     table: str
     progress: Progress | None
     partitions: tuple[PartitionStatus, ...]
+    pending: int = 0
 
     @property
     def lag(self) -> int:
@@ -62,7 +64,7 @@ class Status:
             "totals": progress and {**progress.totals.to_json(), **progress.totals.of_the_table()},
             "duplicate_rate": progress and round(progress.totals.duplicate_rate, 6),
             "watermark": self.watermark,
-            "pending": progress and sum(p.rows for p in progress.pending),
+            "pending": progress and self.pending,
             "lag": self.lag,
             "partitions": [
                 {
@@ -81,8 +83,17 @@ class Status:
 
 def status(spark: SparkSession, spec: PipelineSpec, live: Ranges) -> Status:
     """What the table says, beside the offsets the topic holds; changes nothing."""
-    view = ledger.look(LakeTable(spark, spec.table.name), spec.name)
-    return Status(spec.table.name, view.progress, _partitions(view.progress, live))
+    progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress
+    waiting = _pending(spark, progress) if progress else 0
+    return Status(spec.table.name, progress, _partitions(progress, live), waiting)
+
+
+def _pending(spark: SparkSession, progress: Progress) -> int:
+    """The rows that main has decided and side tables do not show yet: progress names them until
+    the next commit, also where they have been published since."""
+    tables = {each.table for each in progress.pending}
+    come = {name: followed_to(spark, name, progress.pipeline) for name in tables}
+    return sum(each.rows for each in progress.pending if each.sequence > come[each.table])
 
 
 def _partitions(progress: Progress | None, live: Ranges) -> tuple[PartitionStatus, ...]:

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from oncelake.cli import main
 from oncelake.cli.status import show
-from oncelake.errors import SpecError, TableMissing
+from oncelake.commit import Step
+from oncelake.errors import Fenced, SpecError, TableMissing
 from oncelake.local.kafka import LocalKafka
 from oncelake.ops.status import Status, status
 from oncelake.source import describe_topic
@@ -42,6 +43,25 @@ def test_status_says_what_is_done_and_how_far_behind(site: Site, spark: SparkSes
     assert facts["totals"]["read"] == 1000
     assert sum(p["next"] for p in facts["partitions"]) == 1000
     assert sum(p["topic_high"] for p in facts["partitions"]) == 1300
+
+
+def test_rows_are_pending_until_their_side_table_shows_them(
+    site: Site, spark: SparkSession
+) -> None:
+    """Progress goes on naming them until the next commit."""
+    site.produce(1000)
+
+    def end(when: str, step: Step) -> None:
+        if (when, step) == ("after", Step.PUBLISH):
+            raise Fenced("before the quarantine follows")
+
+    with pytest.raises(Fenced):
+        site.run_here(spark, on_step=end)
+    found = _status(site, spark)
+    assert found.progress is not None
+    assert found.pending == found.progress.totals.quarantined > 0
+    site.run_here(spark)
+    assert _status(site, spark).pending == 0
 
 
 def test_status_shows_late_rows_and_the_watermark(
