@@ -60,26 +60,31 @@ def make(progress: Progress) -> None:
 
 
 def _record(archive: Path) -> str | None:
-    """Have runs of each mode in a JVM that leaves the archive as it ends; what failed, if any."""
-    command = [sys.executable, "-m", "oncelake.warmup"]
-    option = f'{_QUIET} -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="{archive}"'
-    # A session of its own, to be ended as a whole: a JVM and a broker outlive their Python.
-    runs = subprocess.Popen(
-        [*command, option], env=java.environment(), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-        start_new_session=True,
-    )  # fmt: skip
+    """Have runs of each mode make the archive; what failed, if any."""
+    runs = begin(archive)
     try:
         # The pipe is closed when the JVM has ended, which outlives its Python.
         said, _ = runs.communicate(timeout=MADE_WITHIN_SECONDS)
     except subprocess.TimeoutExpired as slow:
         return f"{slow}. Delete this file to have it tried again"
     finally:
-        _end(runs)
+        end(runs)
     return said or "no word" if runs.returncode else None
 
 
-def _end(runs: subprocess.Popen[str]) -> None:
+def begin(archive: Path) -> subprocess.Popen[str]:
+    """The runs, in a process whose JVM leaves the archive as it ends."""
+    command = [sys.executable, "-m", "oncelake.warmup"]
+    option = f'{_QUIET} -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="{archive}"'
+    # A session of its own, to be ended as a whole: a JVM and a broker outlive their Python.
+    return subprocess.Popen(
+        [*command, option], env=java.environment(), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def end(runs: subprocess.Popen[str]) -> None:
     """With the broker, which it stops itself, and the JVM, which would go on to make an archive."""
     if runs.poll() is None:
         runs.terminate()

@@ -142,26 +142,28 @@ class LocalKafka:
         said = self._log_size()
         tool = ("kafka.tools.StorageTool", "format", "-c", "server.properties")
         cluster = self._joins._cluster_id() if self._joins else kraft.new_cluster_id()
-        if code := self._run(*tool, "-t", cluster).wait():
+        with self._begun(*tool, "-t", cluster) as child:
+            code = child.wait()
+        if code:
             raise self._failure(f"Kafka could not format its storage (exit code {code})", said)
 
     def _spawn(self, broker: state.Broker) -> None:
-        """Start the broker and see it answer, or leave no process behind."""
+        """Start the broker and see it answer."""
         said = self._log_size()
-        child = self._run("kafka.Kafka", "server.properties")
-        self._child = child
         try:
-            state.write(self._state_file, replace(broker, process=Process.of(child.pid)))
-            self._await_ready(child, broker.bootstrap, said)
+            with self._begun("kafka.Kafka", "server.properties") as child:
+                self._child = child
+                state.write(self._state_file, replace(broker, process=Process.of(child.pid)))
+                self._await_ready(child, broker.bootstrap, said)
         except BaseException:
-            child.kill()
-            child.wait()
             state.write(self._state_file, broker)
             raise
 
-    def _run(self, main_class: str, *arguments: str) -> subprocess.Popen[bytes]:
+    @contextmanager
+    def _begun(self, main_class: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A process, which is not left behind where something goes wrong meanwhile."""
         with self.log.open("ab") as log:
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 kraft.command(self._home / "tmp", main_class, *arguments),
                 cwd=self._home,
                 env=java.environment(),
@@ -170,6 +172,12 @@ class LocalKafka:
                 stderr=log,
                 start_new_session=True,
             )
+        try:
+            yield child
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
 
     def _await_ready(self, child: subprocess.Popen[bytes], bootstrap: str, said: int) -> None:
         """Wait for an answer to a metadata request, from this broker and no other."""

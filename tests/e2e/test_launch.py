@@ -17,7 +17,6 @@ import psutil
 import pytest
 
 from oncelake import launch
-from oncelake.local import classes
 from oncelake.local.kafka import LocalKafka
 from tests.site import Site
 
@@ -111,20 +110,3 @@ def _until_the_jvm_starts(pid: int) -> None:
                     return
         pause.wait(0.01)
     raise AssertionError("Spark never started")
-
-
-def test_a_warm_up_that_takes_too_long_leaves_no_process_and_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ended while it starts its broker, which is in a session of its own, or its JVM."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    monkeypatch.setenv("TMPDIR", str(scratch))
-    monkeypatch.setattr(classes, "MADE_WITHIN_SECONDS", 3)
-    told = classes._record(tmp_path / "archive")
-    assert told is not None
-    assert "timed out" in told
-    left = [each for each in psutil.process_iter(["cmdline"])
-            if str(tmp_path) in " ".join(each.info["cmdline"] or ())]  # fmt: skip
-    assert not left
-    assert not list(scratch.iterdir())
