@@ -25,7 +25,17 @@ from oncelake.events import Tell
 from oncelake.kafka_sink.modes import open_sink
 from oncelake.kafka_sink.plan import Batch
 from oncelake.kafka_sink.target import Sending
-from oncelake.model import Epochs, Progress, Ranges, Span, TopicPartition, non_empty, show_ranges
+from oncelake.model import (
+    Epochs,
+    Progress,
+    Ranges,
+    Span,
+    TopicPartition,
+    epoch_number,
+    kafka_name,
+    non_empty,
+    show_ranges,
+)
 from oncelake.reading import Reading
 from oncelake.spec import KafkaSinkSpec, PipelineSpec
 
@@ -57,6 +67,7 @@ class Forward:
         tell(events.took_over(self._given.name, self._given.topic, self._sink.standing.sequence))
         reached = self._reached(progress.positions)
         self._refuse_gone(reached, held)
+        self._refuse_unsent_epochs(progress.positions)
         return reached
 
     def write(self, rows: DataFrame, ranges: Ranges, number: int, tell: Tell) -> None:
@@ -117,6 +128,17 @@ class Forward:
                 "the sink another name in the spec: it then begins where the table stands"
             )
 
+    def _refuse_unsent_epochs(self, positions: Ranges) -> None:
+        """What the table holds of a topic that was made anew must have been sent before that."""
+        last = self._sink.standing.last
+        if last and (gone := unsent_epochs(last.batch.ranges or {}, positions, self._epochs)):
+            raise Gap(
+                f"sink {self._given.name} has yet to send into {self._given.topic} what the table "
+                f"holds of a topic that was made anew since: {show_ranges(gone)}. Kafka no longer "
+                "has it, and nothing was sent. To go on without it, give the sink another name in "
+                "the spec: it then begins where the table stands"
+            )
+
     def _reached(self, positions: Ranges) -> dict[TopicPartition, Span]:
         last = self._sink.standing.last
         sent = (last.batch.ranges or {}) if last else {}
@@ -124,6 +146,20 @@ class Forward:
             tp: Span(span.start, min(span.end, sent[tp].end if tp in sent else span.start))
             for tp, span in positions.items()
         }
+
+
+def unsent_epochs(sent: Ranges, positions: Ranges, epochs: Epochs) -> Ranges:
+    """Of topics that were made anew, what was not sent of the former ones. A plan names one epoch,
+    or all of them: of those before the one that it names, all was sent when it was made."""
+    newest: dict[str, int] = {}
+    for topic, _ in sent:
+        name = kafka_name(topic)
+        newest[name] = max(newest.get(name, 0), epoch_number(topic))
+    former = {tp: span for tp, span in positions.items() if not epochs.is_newest(tp.topic)
+              and epoch_number(tp.topic) >= newest.get(kafka_name(tp.topic), 0)}  # fmt: skip
+    left = {tp: Span(max(span.start, sent[tp].end if tp in sent else 0), span.end)
+            for tp, span in former.items()}  # fmt: skip
+    return non_empty(left)
 
 
 def _as_they_are(rows: DataFrame) -> DataFrame:

@@ -88,13 +88,16 @@ def start(spark: SparkSession, spec: PipelineSpec, running: Running) -> RunningQ
     stream = source.open_stream(spark, spec.source, spec.limits, _begin(progress, topics))
     between = _between(spark, spec, tables, running)
 
+    watch = OriginWatch(source.client_config(spec.source), topics.origin)
+
     def after(rows: DataFrame, ranges: Ranges, number: int) -> None:
         for forward in forwards:
+            # It reads them once more: by now they may be another topic's.
+            watch.require_unchanged()
             forward.write(rows, ranges, number, running.tell)
         between()
 
     owner.own(folder, spec.name)
-    watch = OriginWatch(source.client_config(spec.source), topics.origin)
     return launch(stream, committer, stage, running, watch, after)
 
 

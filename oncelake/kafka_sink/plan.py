@@ -15,7 +15,7 @@ from typing import Any
 
 from oncelake.checkpoint import offsets_of
 from oncelake.errors import CheckpointUnusable, Gap
-from oncelake.model import Ranges, Span, TopicPartition, compact, show_ranges
+from oncelake.model import Ranges, Span, TopicPartition, compact, kafka_name, show_ranges
 
 FORMAT = 1
 
@@ -168,6 +168,7 @@ def place(standing: Standing, offered: Batch) -> Verdict:
 
 
 def _place_offsets(sent: Ranges, due: Ranges, complete: bool) -> Verdict:
+    _require_same_topics(sent, due)
     if complete:
         behind = all(span.end <= _end(sent, tp) for tp, span in due.items())
         if behind:
@@ -182,7 +183,7 @@ def _place_offsets(sent: Ranges, due: Ranges, complete: bool) -> Verdict:
             )
         at = all(span.start == _end(sent, tp) for tp, span in due.items())
         return Verdict.NEXT if at else Verdict.PAST
-    if all(span.end <= sent[tp].start for tp, span in due.items() if tp in sent):
+    if all(span.empty or (tp in sent and span.end <= sent[tp].start) for tp, span in due.items()):
         return Verdict.SKIP
     covers = all(
         tp in due and due[tp].start <= span.start and due[tp].end >= span.end
@@ -195,6 +196,17 @@ def _place_offsets(sent: Ranges, due: Ranges, complete: bool) -> Verdict:
         f"{show_ranges(due)}, which does not hold all of it. Nothing was sent. Restore the "
         "checkpoint, or let the stream begin at or before that batch and raise maxOffsetsPerTrigger"
     )
+
+
+def _require_same_topics(sent: Ranges, due: Ranges) -> None:
+    """Two streams under one name would each take the other's batches for its own."""
+    before, now = ({kafka_name(tp.topic) for tp in ranges} for ranges in (sent, due))
+    if before and now and not before & now:
+        raise CheckpointUnusable(
+            f"the last batch that was sent under this name was of {', '.join(sorted(before))}, and "
+            f"Spark offers one of {', '.join(sorted(now))}. Nothing was sent. Give this stream a "
+            "sink name of its own (pipeline_name)"
+        )
 
 
 def _end(sent: Ranges, tp: TopicPartition) -> int:

@@ -9,7 +9,7 @@ Everything here is pure and turns to JSON and back without loss.
 """
 
 from oncelake.model.counts import BESIDES, QUARANTINED, SIDE_FATES, Counts
-from oncelake.model.epochs import Epochs, kafka_name, next_epoch
+from oncelake.model.epochs import Epochs, epoch_number, kafka_name, next_epoch
 from oncelake.model.marks import FAILED, FILTERED, TAKEN, Mark, marks_of
 from oncelake.model.offsets import (
     Json,
@@ -68,6 +68,7 @@ __all__ = [
     "Stamp",
     "TopicPartition",
     "compact",
+    "epoch_number",
     "kafka_name",
     "marks_of",
     "next_epoch",

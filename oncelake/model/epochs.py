@@ -21,10 +21,10 @@ def kafka_name(topic: str) -> str:
 
 
 def next_epoch(topic: str) -> str:
-    return f"{kafka_name(topic)}{MARK}{_number(topic) + 1}"
+    return f"{kafka_name(topic)}{MARK}{epoch_number(topic) + 1}"
 
 
-def _number(topic: str) -> int:
+def epoch_number(topic: str) -> int:
     return int(topic.partition(MARK)[2] or 1)
 
 
@@ -37,11 +37,15 @@ class Epochs:
     @classmethod
     def of(cls, topics: Iterable[str]) -> Epochs:
         """Of all the topics that a ledger knows."""
-        newest = {kafka_name(topic): topic for topic in sorted(topics, key=_number)}
+        newest = {kafka_name(topic): topic for topic in sorted(topics, key=epoch_number)}
         return cls({name: topic for name, topic in newest.items() if name != topic})
 
     def ledger_name(self, topic: str) -> str:
         return self.names.get(topic, topic)
+
+    def is_newest(self, topic: str) -> bool:
+        """Whether a topic of the ledger is the one that Kafka has under its name now."""
+        return self.ledger_name(kafka_name(topic)) == topic
 
     def in_ledger(
         self, by_partition: Mapping[TopicPartition, Value]
@@ -57,5 +61,5 @@ class Epochs:
         return {
             TopicPartition(kafka_name(tp.topic), tp.partition): value
             for tp, value in by_partition.items()
-            if self.ledger_name(kafka_name(tp.topic)) == tp.topic
+            if self.is_newest(tp.topic)
         }

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from oncelake.errors import Gap, TopicMissing
 from oncelake.local.kafka import LocalKafka, create_topic
 from oncelake.samples import articles
+from tests.faults.test_decisions import decided, made_anew
 from tests.faults.test_kafka import remove_records
 from tests.outbox import read_committed
 from tests.site import Site
@@ -119,6 +120,43 @@ def test_a_topic_that_is_missing_is_told(
     pair.with_sink()
     with pytest.raises(TopicMissing, match="which is to be sent to, does not exist"):
         pair.run_here(spark)
+
+
+@pytest.mark.faults
+def test_what_was_not_sent_before_the_topic_was_made_anew_is_a_gap_of_the_sink(
+    pair: Pair, spark: SparkSession
+) -> None:
+    pair.produce(300)
+    pair.run_here(spark)
+    pair.without_sink()
+    pair.produce(300, seed=2)
+    pair.run_here(spark)
+    made_anew(pair)
+    pair.produce(300, seed=3)
+    decided(pair, spark, "rebase")
+    pair.with_sink()
+    with pytest.raises(Gap, match="of a topic that was made anew since"):
+        pair.run_here(spark)
+    pair.spec.write_text(pair.spec.read_text().replace("key: id", "key: id, name: anew"))
+    pair.run_here(spark)
+
+
+@pytest.mark.faults
+def test_a_sink_that_has_sent_all_goes_on_with_the_topic_made_anew(
+    pair: Pair, spark: SparkSession
+) -> None:
+    pair.produce(300)
+    pair.run_here(spark)
+    made_anew(pair)
+    pair.produce(300, seed=2)
+    decided(pair, spark, "rebase")
+    for _ in range(2):
+        pair.run_here(spark)
+        pair.produce(300, seed=3)
+    pair.run_here(spark)
+    now = Counter(each.id for each in pair.expected().good)
+    sent = Counter(message.key for message in read_committed(pair.bootstrap, pair.target))
+    assert not now - sent
 
 
 @pytest.mark.faults

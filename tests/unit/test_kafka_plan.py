@@ -65,6 +65,21 @@ def test_offsets_of_kafka_are_compared_partition_by_partition(
                 place(standing, offered)
 
 
+@pytest.mark.parametrize("standing", [COMPLETE, BEGUN], ids=["complete", "begun"])
+def test_another_topic_under_the_same_name_is_refused(standing: Standing) -> None:
+    """By its offsets alone it would be taken for what was sent, or for what follows."""
+    for span in ((0, 5), (10, 20)):
+        begin, end = (json.dumps({"other": {"0": offset}}) for offset in span)
+        with pytest.raises(CheckpointUnusable, match="a sink name of its own"):
+            place(standing, Batch("p", 0, (begin,), (end,)))
+
+
+def test_a_begun_batch_is_not_forgotten_for_one_of_other_partitions() -> None:
+    begin, end = (json.dumps({"t": {"7": offset}}) for offset in (0, 5))
+    with pytest.raises(CheckpointUnusable, match="sent in part"):
+        place(BEGUN, Batch("q", 1, (begin,), (end,)))
+
+
 def _opaque(number: int, begin: str, end: str, query: str = "q") -> Batch:
     return Batch(query, number, (begin,), (end,))
 
