@@ -78,11 +78,7 @@ def in_tasks(messages: DataFrame, task: Callable[[int, Rows], Rows]) -> list[Row
         assert context is not None
         return task(context.partitionId(), rows)
 
-    found = messages.mapInArrow(numbered, COLUMNS).collect()
-    for row in found:
-        if row.fault:
-            raise FAULTS[row.fault](row.problem)
-    return found
+    return _without_fault(messages.mapInArrow(numbered, COLUMNS).collect())
 
 
 def with_idle(found: list[Row], slots: Iterable[int], task: Callable[[int], Rows]) -> list[Row]:
@@ -94,7 +90,15 @@ def with_idle(found: list[Row], slots: Iterable[int], task: Callable[[int], Rows
     idle = [slot for slot in slots if slot not in known]
     with ThreadPoolExecutor(AT_ONCE) as beside:
         told = beside.map(lambda slot: list(task(slot)), idle)
-        return found + [Row(**row) for each in told for rows in each for row in rows.to_pylist()]
+        rows = [Row(**row) for each in told for batch in each for row in batch.to_pylist()]
+    return found + _without_fault(rows)
+
+
+def _without_fault(rows: list[Row]) -> list[Row]:
+    for row in rows:
+        if row.fault:
+            raise FAULTS[row.fault](row.problem)
+    return rows
 
 
 def _forget_archives() -> None:
