@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -112,18 +113,19 @@ class Bulk:
         self._topic = None
         if len(self._producer):
             self._producer.purge()
-        if not self._emptied_by(time.monotonic() + GIVE_UP_SECONDS):
-            _kept_for_good.append(self._lent)
+        try:
+            self._empty(by=time.monotonic() + GIVE_UP_SECONDS)
+        finally:
+            if len(self._producer):
+                _kept_for_good.append(self._lent)
         self._lent, self._lent_bytes = [], 0
 
-    def _emptied_by(self, deadline: float) -> bool:
+    def _empty(self, by: float) -> None:
         """What it has to tell, as of a broker that is away, is counted too, and may come again."""
-        while len(self._producer):
-            if time.monotonic() > deadline:
-                return False
-            # Not by `flush`: that raises, once more, what a producer was fenced by.
-            self._producer.poll(0.1)
-        return True
+        while len(self._producer) and time.monotonic() < by:
+            # What the producer was fenced by is raised here once more, and is known.
+            with suppress(KafkaException):
+                self._producer.poll(0.1)
 
     def _await_all(self) -> None:
         """Only of an empty queue is it known which batches it no longer reads."""

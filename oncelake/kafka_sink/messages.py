@@ -14,7 +14,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from oncelake.errors import TooLarge
 from oncelake.kafka_sink.bulk import Bulk
 
-QUEUED_BYTES, CHUNK_BYTES, CHUNK_ROWS = 64 << 20, 8 << 20, 5_000
+QUEUED_BYTES, QUEUED_ROWS = 64 << 20, 500_000
+"""How much waits in the queue, which is made for twice as many messages (see `target`)."""
+CHUNK_BYTES, CHUNK_ROWS = 8 << 20, 5_000
 PLAIN = {"key", "value"}
 """What a whole batch can be handed over with; headers and the like go message by message."""
 SHOWN = 80
@@ -66,7 +68,7 @@ class Messages:
         chunk_rows = max(1, min(CHUNK_ROWS, CHUNK_BYTES // a_row))
         for start in range(0, batch.num_rows, chunk_rows):
             # The queue itself would take much more, and refuse the rest out of order.
-            while len(self._producer) * a_row > QUEUED_BYTES:
+            while (queued := len(self._producer)) * a_row > QUEUED_BYTES or queued > QUEUED_ROWS:
                 self._producer.poll(0.01)
             self._enqueue(batch.slice(start, chunk_rows))
             self._producer.poll(0)

@@ -8,6 +8,7 @@ receipts of the others.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -29,6 +30,9 @@ NOT_YET_KNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART
 """What a broker says of a partition that another has just made."""
 
 Config = Mapping[str, str]
+
+PATIENCE = 2
+"""How often the time that Kafka gives a transaction is waited for the answer to a commit."""
 
 AT_ONCE = {"enable.sparse.connections": "false"}
 """A slot's producer lives for one batch and talks to most brokers: it connects to all as it is
@@ -110,30 +114,17 @@ def transactional_id(sink: str, slot: int | str) -> str:
     return f"oncelake.{sink}.{slot}"
 
 
-class _Fatal:
-    """The first error after which a producer cannot go on."""
-
-    error: KafkaError | None = None
-
-    def note(self, error: KafkaError) -> None:
-        if error.fatal() and self.error is None:
-            self.error = error
-
-
 class Transactional:
     """A transactional producer; as it is made it fences every former one of its id."""
 
     def __init__(self, config: Config, transactional_id: str, timeout_ms: int) -> None:
-        # Apart from this: a producer that its own callback holds would live, with all its threads,
-        # until Python's collector finds it.
-        self._fatal = _Fatal()
+        self._patience = PATIENCE * timeout_ms / 1000
         self.producer = Producer(
             {
                 **AT_ONCE,
                 **config,
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": str(timeout_ms),
-                "error_cb": self._fatal.note,
                 "log_level": "0",
             }
         )
@@ -147,22 +138,26 @@ class Transactional:
         self.producer.produce(topic, key=b"progress", value=text.encode(), partition=partition)
 
     def commit(self) -> None:
+        deadline = time.monotonic() + self._patience
         while True:
             try:
                 self.producer.commit_transaction()
                 return
             except KafkaException as error:
-                if not error.args[0].retriable():
+                if not error.args[0].retriable() or time.monotonic() > deadline:
                     raise
 
     def abort(self, error: KafkaException) -> None:
         """Where that is what the error asks for; every other leaves it to the next to fence."""
-        if error.args[0].txn_requires_abort():
+        if self.cause(error).txn_requires_abort():
             self.producer.abort_transaction(ANSWER_SECONDS)
 
     def cause(self, error: KafkaException) -> KafkaError:
-        """A producer that was fenced says only that it cannot go on, once it has said why."""
+        """Why a producer cannot go on: it says only that it cannot, but to one who begins anew."""
         told: KafkaError = error.args[0]
-        if told.code() == KafkaError._FATAL and self._fatal.error is not None:
-            return self._fatal.error
+        if told.code() in (KafkaError._FATAL, KafkaError._STATE):
+            try:
+                self.producer.begin_transaction()
+            except KafkaException as why:
+                return why.args[0]  # type: ignore[no-any-return]
         return told

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -212,7 +212,9 @@ class _Transfer:
         try:
             step()
         except TooLarge:
-            self._by.producer.abort_transaction(progress.ANSWER_SECONDS)
+            # Where that fails, the next producer of this slot does it: the row is what to tell.
+            with suppress(KafkaException):
+                self._by.producer.abort_transaction(progress.ANSWER_SECONDS)
             raise
         except KafkaException as error:
             cause = self._by.cause(error)
