@@ -26,6 +26,7 @@ from oncelake.kafka_sink.progress import ANSWER_SECONDS, READING_ALL, connection
 from oncelake.kafka_sink.send import OnSlotStep, SlotStep, no_step
 from oncelake.kafka_sink.told import Report, Rows, Tally
 
+WAIT_SECONDS = 0.1
 VERSIONS = "_versions"
 """How many rows of its key a row stands for."""
 
@@ -78,10 +79,13 @@ def _land(landing: Landing, partition: int, rows: Rows, tally: Tally) -> None:
         tally.fresh += batch.num_rows
         began = time.perf_counter()
         messages.send(batch)
+        watch.stop_if_lost(producer)
         tally.sending += time.perf_counter() - began
     landing.on_step("before", SlotStep.COMMIT)
     began = time.perf_counter()
-    producer.flush()
+    while len(producer):
+        producer.poll(WAIT_SECONDS)
+        watch.stop_if_lost(producer)
     tally.sending += time.perf_counter() - began
     watch.require_all(tally.fresh)
     landing.on_step("after", SlotStep.COMMIT)
@@ -122,9 +126,16 @@ class Held:
         self._begin = landing.held[partition]
         self._here = TopicPartition(landing.to.topic, partition, self._begin)
         self._landing = landing
-        config = {**connection(landing.config), **READING_ALL}
+        config = {**connection(landing.config), **READING_ALL, "auto.offset.reset": "error"}
         self._reader = Consumer({**config, "group.id": f"{landing.sink}.landed"})
-        _, self.end = watermarks(self._reader, self._here)
+        first, self.end = watermarks(self._reader, self._here)
+        if first > self._begin:
+            raise Unaccounted(
+                f"partition {partition} of {landing.to.topic} begins at offset {first}, and batch "
+                f"{landing.sequence} of sink {landing.sink} was begun when it ended at "
+                f"{self._begin}: Kafka has removed what would tell which rows have landed. Nothing "
+                "was sent. Give the sink another name: it then sends the batch as its first"
+            )
         if self.end < self._begin:
             raise Unaccounted(
                 f"partition {partition} of {landing.to.topic} ended at offset {self._begin} when "
@@ -147,9 +158,12 @@ class Held:
                         f"offset {at} on within {ANSWER_SECONDS:.0f} s"
                     )
                 if (error := message.error()) is not None:
-                    if error.code() == KafkaError._PARTITION_EOF:
+                    if error.code() != KafkaError._PARTITION_EOF:
+                        raise KafkaException(error)
+                    if (message.offset() or 0) >= self.end:
                         return
-                    raise KafkaException(error)
+                    # A broker that leads since a moment may not know yet all that is there.
+                    continue
                 offset = message.offset()
                 assert offset is not None
                 yield offset, Record.of_message(message)
@@ -180,9 +194,14 @@ class Delivered:
         self._count += 1
         self._next = offset + 1
 
-    def require_all(self, count: int) -> None:
+    def stop_if_lost(self, producer: Producer) -> None:
+        """What comes behind a message that was given up must not be sent: it would leave a hole,
+        and the next run would take all behind that for somebody else's."""
         if self._error is not None:
+            producer.purge()
             raise KafkaException(self._error)
+
+    def require_all(self, count: int) -> None:
         if self._count != count:
             raise KafkaUnreachable(f"{self._place} took {self._count} of {count} messages")
         if self._strict and self._astray is not None:

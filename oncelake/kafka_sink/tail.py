@@ -7,6 +7,7 @@ number, and repeats a question that was on its way there only 0.7 s later.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Lock
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -29,12 +30,16 @@ ASKING = {
     "fetch.wait.max.ms": "0",
     # A broker that comes back is asked again soon, though the consumer was idle meanwhile.
     "reconnect.backoff.max.ms": "1000",
+    # The place that is asked for is there: where a broker says it is not, another is to be asked.
+    "auto.offset.reset": "error",
 }
 
 
 def last(config: Config, topic: str, partition: int) -> str | None:
     """The last committed record of a partition. Fence first: see `progress`."""
     settings = {**connection(config), **ASKING, "group.id": f"{topic}.reader"}
+    # A replica nearby may not have the last record yet: the leader is asked.
+    settings.pop("client.rack", None)
     here = TopicPartition(topic, partition)
     # A consumer that knows the topic without this partition looks again only after minutes: it is
     # let go when it fails, and another one is asked.
@@ -51,17 +56,23 @@ class _Asker:
 
     def last(self, settings: Config, here: TopicPartition) -> str | None:
         with self._turn:
-            if self._consumer is None or settings != self._settings:
-                self._let_go()
-                self._consumer, self._settings = Consumer(dict(settings)), settings
-            try:
-                found = _last(self._consumer, here)
-                self._consumer.unassign()
-            except BaseException:
-                # Whatever it was: the next question is not to suffer from it.
-                self._let_go()
-                raise
-            return found
+            if self._consumer is not None and settings == self._settings:
+                # What it knows of the brokers may be of an hour ago.
+                with suppress(KafkaException, KafkaUnreachable):
+                    return self._ask(self._consumer, here)
+            self._let_go()
+            self._consumer, self._settings = Consumer(dict(settings)), settings
+            return self._ask(self._consumer, here)
+
+    def _ask(self, consumer: Consumer, here: TopicPartition) -> str | None:
+        try:
+            found = _last(consumer, here)
+            consumer.unassign()
+        except BaseException:
+            # Whatever it was: the next question is not to suffer from it.
+            self._let_go()
+            raise
+        return found
 
     def _let_go(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -77,7 +88,7 @@ def _last(consumer: Consumer, here: TopicPartition) -> str | None:
     window = NEAR
     while low < high:
         begin = max(low, high - window)
-        found = _last_since(consumer, here, begin)
+        found = _last_since(consumer, here, begin, high)
         if found is not None or begin == low:
             return found
         # Only records of aborted transactions, so far.
@@ -85,7 +96,9 @@ def _last(consumer: Consumer, here: TopicPartition) -> str | None:
     return None
 
 
-def _last_since(consumer: Consumer, here: TopicPartition, begin: int) -> str | None:
+def _last_since(consumer: Consumer, here: TopicPartition, begin: int, high: int) -> str | None:
+    """Up to `high` at least: a broker that leads since a moment may not know yet all that is there,
+    and calls what it knows the end."""
     consumer.assign([TopicPartition(here.topic, here.partition, begin or OFFSET_BEGINNING)])
     found: str | None = None
     while True:
@@ -100,6 +113,7 @@ def _last_since(consumer: Consumer, here: TopicPartition, begin: int) -> str | N
             # One without a value removes another (see planlog) and says nothing.
             found = found if value is None else value.decode()
         elif error.code() == KafkaError._PARTITION_EOF:
-            return found
+            if (message.offset() or 0) >= high:
+                return found
         else:
             raise KafkaException(error)
