@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import traceback
 from collections.abc import Callable
 
 from pyspark.errors import StreamingQueryException
@@ -14,6 +15,7 @@ from oncelake.batch import BatchWriter
 from oncelake.errors import CheckpointUnusable, Gap, OncelakeError, TerminalError
 from oncelake.events import Tell
 from oncelake.lake import JAVA_ERRORS, in_short, without_stack
+from oncelake.spec import scrub
 
 POLL_SECONDS = 1
 FULL = "No space left on device"
@@ -125,7 +127,8 @@ class RunningQuery:
                 "warehouse, of the checkpoint, or of Spark's temporary files (spark.local.dir). "
                 "Nothing is lost: make room and run again, the table knows where to go on"
             )
-        logging.getLogger(__name__).error("%s failed", batch, exc_info=cause)
+        stack = scrub("".join(traceback.format_exception(cause)))
+        logging.getLogger(__name__).error("%s failed\n%s", batch, stack)
         return TerminalError(
             f"{batch} failed {tries} times and nothing of it was committed: "
             f"{without_stack(cause)}. {self._writer.advice}"

@@ -67,7 +67,8 @@ def open_session(spec: PipelineSpec) -> SparkSession:
     }
     _make_embedded_folders(spec.catalog)
     # PySpark logs the stack, as JSON, of every error in SQL that we are about to tell in words.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     session = launch.session(f"oncelake {spec.name}", settings)
     session.sparkContext.setLogLevel(spec.log_level)
     return session

@@ -28,6 +28,9 @@ commands = []
 for process in psutil.Process().children(recursive=True):
     with contextlib.suppress(psutil.Error):  # Spark's scripts start others, that come and go
         commands.append(process.cmdline())
+log = spark._jvm.org.apache.logging.log4j.LogManager.getLogger("org.apache.iceberg.Any")
+cause = spark._jvm.java.lang.RuntimeException("no answer from jdbc:any://db?password=hunter22")
+log.warn("cannot connect to jdbc:any://me:hunter22@db", cause)
 print(json.dumps([spark.conf.get("spark.sql.catalog.safe.password"), commands]))
 """
 
@@ -62,6 +65,10 @@ def test_the_session_has_the_secret_and_its_command_line_has_not(site: Site) -> 
     assert told.returncode == 0, told.stderr
     value, commands = json.loads(told.stdout.splitlines()[-1])
     assert value == PASSWORD
+    # What Java logs, of an exception too, goes by its layout alone.
+    assert "cannot connect to jdbc:any://***@db" in told.stderr
+    assert "no answer from jdbc:any://db?password=***" in told.stderr
+    assert "hunter22" not in told.stderr
     words = [word for command in commands for word in command]
     assert "spark.sql.shuffle.partitions=2" in words, "else this looks at another process"
     assert not [word for word in words if PASSWORD in word]
