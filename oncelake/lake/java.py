@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from oncelake.errors import CatalogUnreachable, OncelakeError, TableMissing, TableUnfit
@@ -25,7 +25,7 @@ JAVA_ERRORS = (Py4JError, PySparkException)
 _STACK = re.compile(r"\s+(at [\w.$/]+\(|\.\.\. \d+ more)")
 _PYTHON_WORKER = "An exception was thrown from the Python worker"
 _FRAME = re.compile(r'File "(?:.*/)?([^"]+)", (line \d+), (in \S+)')
-ICEBERG = "org.apache.iceberg."
+ICEBERG, SPARK_ERROR = "org.apache.iceberg.", "org.apache.spark.SparkException"
 NEEDED_CLASSES = (
     "spark.Spark3Util",
     "spark.SparkTableCache",
@@ -69,19 +69,29 @@ def in_short(error: BaseException) -> str:
     return scrub(_raised_in_python(text) or (text.splitlines() or [type(error).__name__])[0])
 
 
+def _causes(error: BaseException) -> Iterator[JavaObject]:
+    """The Java exception and what it was caused by, down to the innermost."""
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while cause is not None:
+        yield cause
+        cause = cause.getCause()
+
+
 def _root(error: BaseException) -> str:
     """The innermost cause in Java's words, which the outer ones may leave out; none: no words."""
-    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    inner = None
-    while cause is not None:
-        inner, cause = cause, cause.getCause()
+    *_, inner = None, *_causes(error)
     return scrub(str(inner.getMessage() or "").strip().partition("\n")[0]) if inner else ""
+
+
+def _of_a_job(error: BaseException) -> bool:
+    """Whether a job of Spark's failed, and not the catalog."""
+    return any(str(cause.getClass().getName()) == SPARK_ERROR for cause in _causes(error))
 
 
 def without_stack(error: BaseException) -> str:
     """All that an error says, in Java's words and in Python's, but the lines of the stack."""
     if raised := _raised_in_python(str(error).strip()):
-        return raised
+        return scrub(raised)
     lines = str(error).splitlines()
     return "\n".join(scrub(line) for line in lines if not _STACK.match(line)).strip()
 
@@ -118,6 +128,13 @@ def translated(error: Exception, table: str) -> OncelakeError:
         return missing(table)
     root = _root(error)
     why = f"{short} ({root})" if root not in short else short
+    if isinstance(error, AnalysisException):
+        return TableUnfit(f"Spark refuses {table} as it is asked for: {why}")
+    if _of_a_job(error):
+        return TableUnfit(
+            f"{table} could not be read: {why}. Nothing was changed. Where a file is named, it is "
+            "missing, or may not be read from here: restore it, or see who may"
+        )
     if "NotAuthorized" in short or "Forbidden" in short:
         return CatalogUnreachable(
             f"the catalog refused {table}: {why}. Check who it is asked by: user, password or "

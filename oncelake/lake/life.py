@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from oncelake.errors import SparkDied
+from oncelake.errors import CatalogUnreachable, SparkDied
 
 DYING_SECONDS = 2.0
 """A connection may be gone a moment before the process is."""
@@ -28,7 +28,7 @@ def until_stopped(spark: SparkSession) -> Iterator[SparkSession]:
         logging.getLogger(name).addFilter(_told_once)
     try:
         yield spark
-    except (Py4JError, OSError) as error:
+    except (Py4JError, OSError, CatalogUnreachable) as error:
         if isinstance(error, Py4JJavaError) or not _died(spark):
             raise
         raise SparkDied(

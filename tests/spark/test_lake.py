@@ -57,6 +57,20 @@ def test_properties_are_quoted(spark: SparkSession, name: str) -> None:
     assert LakeTable(spark, name).properties()["owner's"] == "it's \\ quoted"
 
 
+def test_a_file_that_is_gone_is_not_told_as_a_catalog_that_is_away(
+    spark: SparkSession, name: str
+) -> None:
+    spark.sql(f"INSERT INTO {name} VALUES (1)")
+    (row,) = spark.sql(f"SELECT file_path FROM {name}.files").collect()
+    gone = Path(row.file_path.removeprefix("file:"))
+    gone.unlink()
+    with (
+        pytest.raises(TableUnfit, match=f"could not be read: .*{gone.name}"),
+        lake.answering(name),
+    ):
+        spark.table(name).collect()
+
+
 def test_a_catalog_that_is_not_set_up_is_named(spark: SparkSession) -> None:
     for ask in (LakeTable, lambda spark, name: lake.create_table(spark, name, "id bigint")):
         with pytest.raises(TableUnfit, match=r"no catalog elsewhere, .* Set spark\.sql\.catalog\."):
