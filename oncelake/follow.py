@@ -87,9 +87,13 @@ def publish(side: LakeTable, progress: Progress, pending: Pending) -> None:
         Event().wait(pause)
         try:
             side.refresh()
-            if _followed(side.properties(), key) >= pending.sequence:
+            come = _followed(side.properties(), key)
+            if come >= pending.sequence:
                 return None
-            return side.publish(_publication(side, progress, pending, key))
+            publication = _publication(side, progress, pending, key)
+            if not come:
+                _require_there(side, publication, progress.pipeline, pending)
+            return side.publish(publication)
         except (Unanswered, TransientError) as failure:
             # The next look at the table decides.
             error = failure
@@ -147,6 +151,19 @@ def _publication(side: LakeTable, progress: Progress, pending: Pending, key: str
         files=staged.files,
         replaced=staged.replaced,
     )
+
+
+def _require_there(side: LakeTable, made: Publication, pipeline: str, pending: Pending) -> None:
+    """A table that was dropped and purged has taken with it what waits to be published in it."""
+    if absent := side.absent(made.files):
+        key = FOLLOWED_PREFIX + pipeline
+        followed = f"'{key}'='{made.properties[key]}'"
+        raise TableUnfit(
+            f"{side.name}: {pending.rows} rows that main has decided for it are gone with their "
+            f"files, as after a DROP TABLE … PURGE: {absent[0]}. Nothing was written. To go on "
+            "without those rows, which the audit will then miss, type: "
+            + to_type(f"ALTER TABLE {side.name} SET TBLPROPERTIES ({followed})")
+        )
 
 
 def _stamp(progress: Progress, pending: Pending) -> Stamp:

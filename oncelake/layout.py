@@ -14,7 +14,7 @@ from oncelake.decode import REASON, RECORD
 from oncelake.errors import TableMissing, TableUnfit, to_type
 from oncelake.lake import LakeTable
 from oncelake.maintain import Ages, Maintenance
-from oncelake.model import QUARANTINED, Counts, Epochs, Progress
+from oncelake.model import QUARANTINED, Epochs, Progress
 from oncelake.rules import LATE, WATERMARK
 from oncelake.sinks.intake import Aside, Shape
 from oncelake.sinks.upsert import Tombstones
@@ -69,7 +69,10 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
         "late": f"{columns}, {WATERMARK} timestamp",
         "deleted": lake.columns_of(_with_added(ordered)),
     }
-    _require_sides(spark, spec, layouts)
+    require_sides(
+        spark, spec.name, spec.table.name,
+        {fate: (name, layouts[fate]) for fate, name in spec.sides.items()},
+    )  # fmt: skip
     lake.create_table(spark, spec.table.name, columns, spec.table.partition_by, properties)
     # A property of one column is of the main table's: Iceberg makes no table that lacks it.
     general = {key: value for key, value in properties.items() if ".column." not in key}
@@ -82,18 +85,20 @@ def make_tables(spark: SparkSession, spec: PipelineSpec, record: StructType) -> 
     return Tables(main, {fate: LakeTable(spark, name) for fate, name in spec.sides.items()})
 
 
-def _require_sides(spark: SparkSession, spec: PipelineSpec, layouts: Mapping[str, str]) -> None:
-    """Refuse to make a side table anew in the place of one whose rows are gone with it."""
-    lacking = {f: name for f, name in spec.sides.items() if not lake.table_exists(spark, name)}
-    if not lacking or not lake.table_exists(spark, spec.table.name):
+def require_sides(
+    spark: SparkSession, pipeline: str, main: str, sides: Mapping[str, tuple[str, str]]
+) -> None:
+    """Refuse to make a side table anew in the place of one whose rows are gone with it. Of each
+    fate: its table's name and columns."""
+    lacking = {f: side for f, side in sides.items() if not lake.table_exists(spark, side[0])}
+    if not lacking or not lake.table_exists(spark, main):
         return
-    progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress
-    totals = progress.totals if progress else Counts()
-    for fate, name in lacking.items():
-        if rows := totals.kept(fate):
-            anew = to_type(f"CREATE TABLE {name} ({layouts[fate]}) USING iceberg")
+    progress = ledger.look(LakeTable(spark, main), pipeline).progress
+    for fate, (name, columns) in lacking.items():
+        if progress and (rows := progress.totals.kept(fate)):
+            anew = to_type(f"CREATE TABLE {name} ({columns}) USING iceberg")
             raise TableMissing(
-                f"table {name} does not exist, and {rows} rows of pipeline {spec.name} are "
+                f"table {name} does not exist, and {rows} rows of pipeline {pipeline} are "
                 f"{fate}, which it is to hold: it was dropped or renamed. Nothing was written. "
                 "Rename it back, or name it in the spec as it is called now. To go on without "
                 f"those rows, which the audit will then miss, type: {anew}"

@@ -60,8 +60,8 @@ def into_table(  # noqa: PLR0913 (most by keyword)
     columns = _Columns.of(stream)
     versions = Versions(names_of(key), names_of(order))
     _require_versions(versions, columns, kafka)
-    tables = _tables(stream, table, columns, partition_by, versions)
     named = pipeline_name or named_after(table)
+    tables = _tables(stream, table, named, columns, partition_by, versions)
     committer = Committer(named, tables.main, tables.sides)
     topics = kafka.describe()
     prepare(running.checkpoint)
@@ -110,17 +110,21 @@ def _require_versions(versions: Versions, columns: _Columns, kafka: Kafka) -> No
         )
 
 
-def _tables(stream: DataFrame, table: str, columns: _Columns, partition_by: Sequence[str],
-            versions: Versions) -> layout.Tables:  # fmt: skip
+def _tables(
+    stream: DataFrame, table: str, pipeline_name: str, columns: _Columns,
+    partition_by: Sequence[str], versions: Versions,
+) -> layout.Tables:  # fmt: skip
     """Those that are missing are made."""
     spark, mode = stream.sparkSession, "upsert" if versions.key else "append"
     properties = {**layout.TABLE_PROPERTIES, **layout.MODE_PROPERTIES[mode]}
     declared = lake.columns_of(stream.select(*columns.stored).schema)
+    aside, kept = quarantine_of(table), f"{declared}, {REASON} string"
+    if versions.key:
+        layout.require_sides(spark, pipeline_name, table, {"quarantined": (aside, kept)})
     lake.create_table(spark, table, declared, partition_by, properties)
     if not versions.key:
         return layout.Tables(LakeTable(spark, table), {})
-    aside = quarantine_of(table)
-    lake.create_table(spark, aside, f"{declared}, {REASON} string", (), properties)
+    lake.create_table(spark, aside, kept, (), properties)
     return layout.Tables(LakeTable(spark, table), {"quarantined": LakeTable(spark, aside)})
 
 

@@ -225,6 +225,14 @@ class LakeTable:
         mapper = json_mapper(self._jvm)
         return tuple(parser.fromJson(mapper.readTree(text), self._table.specs()) for text in texts)
 
+    def absent(self, files: Sequence[JavaObject]) -> list[str]:
+        """Those that are no longer where they were written."""
+        io, places = self._table.io(), [str(file.location()) for file in files]
+        try:
+            return [place for place in places if not io.newInputFile(place).exists()]
+        except JAVA_ERRORS as error:
+            raise Unanswered(in_short(error)) from error
+
     def _load(self) -> JavaObject:
         loader = self._jvm.org.apache.iceberg.spark.Spark3Util
         try:

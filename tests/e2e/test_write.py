@@ -12,7 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 import oncelake
 from oncelake.checkpoint import Checkpoint
-from oncelake.errors import CatalogUnreachable, CheckpointUnusable, Gap, TerminalError, Unaccounted
+from oncelake.errors import (
+    CatalogUnreachable,
+    CheckpointUnusable,
+    Gap,
+    TableMissing,
+    TableUnfit,
+    TerminalError,
+    Unaccounted,
+)
 from oncelake.local.kafka import LocalKafka
 from oncelake.model import Span, TopicPartition
 from tests.site import Site
@@ -151,6 +159,25 @@ def test_of_rows_of_one_key_the_greatest_by_order_stays(site: Site, spark: Spark
     assert report.sides == {"quarantined": 1}
     spark.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE rank = 'a'")
     assert oncelake.audit(spark, table, kafka=kafka, key="rank").verdict == "violated"
+
+
+def test_a_quarantine_that_is_gone_with_its_rows_is_missed(site: Site, spark: SparkSession) -> None:
+    _send(site, ("a", 3), (None, 7))
+    table = _write_versions(site, spark)
+    spark.sql(f"DROP TABLE {table}_quarantine")
+    with pytest.raises(TableMissing, match=r"1 rows .* are quarantined"):
+        _write_versions(site, spark)
+    assert not spark.catalog.tableExists(f"{table}_quarantine")
+
+
+def test_an_audit_of_a_wrong_key_does_not_blame_the_catalog(
+    site: Site, spark: SparkSession
+) -> None:
+    _send(site, ("a", 3))
+    table = _write_versions(site, spark)
+    kafka = oncelake.Kafka(site.bootstrap, [site.topic])
+    with pytest.raises(TableUnfit, match=r"Spark refuses .*rnak"):
+        oncelake.audit(spark, table, kafka=kafka, key="rnak")
 
 
 def test_two_rows_of_one_record_are_no_versions(site: Site, spark: SparkSession) -> None:

@@ -144,6 +144,23 @@ def test_a_side_table_that_is_dropped_stops_the_run_until_a_person_says_so(
     assert f"{before_last} rows of ours are not in" in found.message
 
 
+def test_rows_that_a_purge_took_before_they_were_published_are_told(
+    site: Site, spark: SparkSession
+) -> None:
+    """Main's progress names files that are gone: in the new table nothing could read past them."""
+    spark.sql(f"DROP TABLE {site.quarantine} PURGE")
+    with pytest.raises(TableMissing) as refused:
+        site.run_here(spark)
+    spark.sql(advised(refused.value))
+    with pytest.raises(TableUnfit, match="are gone with their files") as unfit:
+        site.run_here(spark)
+    spark.sql(advised(unfit.value))
+    site.produce(600, seed=3)
+    site.run_here(spark)
+    assert spark.table(site.quarantine).count()
+    assert site.audit(spark).verdict == "violated"
+
+
 def test_a_column_that_is_dropped_stops_the_run_and_one_that_is_added_does_not(
     site: Site, spark: SparkSession
 ) -> None:

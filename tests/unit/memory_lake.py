@@ -75,6 +75,9 @@ class MemoryTable(LakeTable):
     def files_from_text(self, texts: Sequence[str]) -> tuple[Any, ...]:
         return tuple(MemoryFile(tuple(tuple(row) for row in json.loads(t))) for t in texts)
 
+    def absent(self, files: Sequence[Any]) -> list[str]:
+        return []
+
     def publish(self, publication: Publication) -> None:
         faults, self.faults = self.faults, Faults()
         while True:
