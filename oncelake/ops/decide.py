@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from oncelake import amend, ledger, source
+from oncelake import amend, ledger, owner, source
 from oncelake.amend import Change
 from oncelake.checkpoint import Checkpoint
 from oncelake.commit import Committer, Look, OnStep
@@ -80,6 +80,8 @@ def decide(spark: SparkSession, spec: PipelineSpec, decision: str, dry_run: bool
     In this order: a checkpoint that is set aside can always be done without, but what it knows of
     offsets may mean something else afterwards.
     """
+    folder = Folder(spark, spec.checkpoint)
+    owner.require_own(folder, spec.name)
     main = LakeTable(spark, spec.table.name)
     sides = {fate: LakeTable(spark, name) for fate, name in spec.sides.items()}
     change, look = _change(spec, decision, main, sides)
@@ -88,7 +90,7 @@ def decide(spark: SparkSession, spec: PipelineSpec, decision: str, dry_run: bool
     before = ledger.claimed(view)
     if dry_run:
         return Decided(decision, main.name, False, stamp, before, after)
-    logs = Checkpoint(Folder(spark, spec.checkpoint))
+    logs = Checkpoint(folder)
     aside = None if logs.empty else logs.set_aside()
     committer = Committer(spec.name, main, sides, on_step, look)
     after = committer.amend(change)

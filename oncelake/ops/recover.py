@@ -63,12 +63,12 @@ def recover(spark: SparkSession, spec: PipelineSpec, dry_run: bool) -> Recovery:
     found = logs.look()
     there = table_exists(spark, spec.table.name)
     progress = ledger.look(LakeTable(spark, spec.table.name), spec.name).progress if there else None
-    if there and progress is None:
-        return Recovery(spec.table.name, spec.checkpoint, None, found.resumes)
     if other := another_owner(folder, spec.name):
         fault: str | None = f"it is of pipeline {other}"
     elif other := found.of_another(spec.source.topic):
         fault = f"it is of topic {other}"
+    elif there and progress is None:
+        fault = None
     elif progress is None:
         fault = f"its table {spec.table.name} does not exist" if found.resumes else None
     else:

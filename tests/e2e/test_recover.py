@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from oncelake.errors import CheckpointUnusable
+from oncelake.errors import CheckpointUnusable, TableUnfit
 from oncelake.local.kafka import LocalKafka
+from oncelake.ops.decide import decide
 from oncelake.ops.recover import Recovery, recover
 from oncelake.spec import read_spec
 from tests.site import Site
@@ -144,6 +145,23 @@ def test_that_of_another_pipeline_of_the_topic_is_left_alone_until_a_person_says
     assert spark.table(f"{site.catalog}.news.copies").count() == site.contents().good.total()
     site.spec.write_text(ours)
     with pytest.raises(CheckpointUnusable, match="is of pipeline copies, and this is pipeline a"):
+        site.run_here(spark)
+    with pytest.raises(CheckpointUnusable, match="is of pipeline copies, and this is pipeline a"):
+        decide(spark, read_spec(site.spec, {}).spec, "accept-gap", dry_run=False)
+
+
+def test_that_of_a_pipeline_whose_name_was_changed_leads_back_to_that_name(
+    site: Site, spark: SparkSession
+) -> None:
+    """The advice of one error must not lead to the same error again."""
+    site.produce(600)
+    site.run_here(spark)
+    ours = site.spec.read_text()
+    site.spec.write_text(ours.replace("pipeline: articles", "pipeline: copies"))
+    with pytest.raises(CheckpointUnusable, match="oncelake recover"):
+        site.run_here(spark)
+    assert _recover(site, spark).fault == "it is of pipeline articles"
+    with pytest.raises(TableUnfit, match="articles"):
         site.run_here(spark)
 
 
