@@ -48,29 +48,35 @@ def _until_it_knows(fenced: Transactional) -> None:
     raise AssertionError("the broker has not refused it")
 
 
-def test_one_that_meets_its_fence_at_the_next_row_says_by_what(box: Outbox) -> None:
-    fenced = _producer(box)
-    fenced.begin()
-    queue = Messages(fenced.producer, Address(box.target, 1000))
+@pytest.fixture
+def fenced(box: Outbox) -> tuple[Transactional, Messages]:
+    """In the midst of a transaction; it knows, and was not told."""
+    sender = _producer(box)
+    sender.begin()
+    queue = Messages(sender.producer, Address(box.target, 1000))
     _producer(box)
     queue.send(_rows(10))
-    _until_it_knows(fenced)
+    _until_it_knows(sender)
+    return sender, queue
+
+
+def test_one_that_meets_its_fence_at_the_next_row_says_by_what(
+    fenced: tuple[Transactional, Messages],
+) -> None:
+    sender, queue = fenced
     with pytest.raises(KafkaException) as told:
         queue.send(_rows(10))
-    assert fenced.cause(told.value).code() in FENCED
+    assert sender.cause(told.value).code() in FENCED
     queue.close()
     assert bulk._kept_for_good == []
 
 
-def test_its_queue_is_closed_without_raising_what_it_was_fenced_by(box: Outbox) -> None:
-    fenced = _producer(box)
-    fenced.begin()
-    queue = Messages(fenced.producer, Address(box.target, 1000))
-    _producer(box)
-    queue.send(_rows(10))
-    _until_it_knows(fenced)
+def test_its_queue_is_closed_without_raising_what_it_was_fenced_by(
+    fenced: tuple[Transactional, Messages],
+) -> None:
+    sender, queue = fenced
     queue.close()
-    assert len(fenced.producer) == 0
+    assert len(sender.producer) == 0
     assert bulk._kept_for_good == []
 
 
