@@ -34,7 +34,7 @@ from oncelake.model import (
     Stamp,
     TopicPartition,
 )
-from oncelake.refusals import progress_key, refuse_same_topic_twice
+from oncelake.refusals import given_up, progress_key, refuse_same_topic_twice
 
 
 class Step(Enum):
@@ -265,5 +265,5 @@ class Committer:
 
 def _wait(pause: float | None, error: Exception | None, doing: str) -> None:
     if pause is None:
-        raise TransientError(f"{doing} failed again and again; last answer: {error}") from error
+        raise given_up(doing, error) from error
     Event().wait(pause)

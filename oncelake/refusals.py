@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from oncelake.errors import Gap, RolledBack, SourceChanged, TableUnfit, to_type
+from oncelake.errors import (
+    Gap,
+    OncelakeError,
+    RolledBack,
+    SourceChanged,
+    TableUnfit,
+    TransientError,
+    to_type,
+)
 from oncelake.lake import LakeTable
 from oncelake.model import (
     PROGRESS_PREFIX,
@@ -19,6 +27,10 @@ REBASE = (
     "go on with what is there now, from its beginning and beside the rows that are in the table, "
     "type: oncelake recover PIPELINE.yaml --rebase. Or give it a pipeline and table of its own"
 )
+
+
+# Iceberg's words where a commit's time is more than a minute before that of the one before it.
+EARLIER = "Expected sorted snapshot log entries"
 
 
 def progress_key(pipeline: str) -> str:
@@ -113,3 +125,15 @@ def removed(progress: Progress, held: Ranges) -> Ranges:
         for tp, span in first.items()
         if span.start > progress.next_offset(tp)
     }
+
+
+def given_up(doing: str, answer: Exception | None) -> OncelakeError:
+    """What is not tried any more, and why."""
+    if EARLIER in str(answer):
+        return TableUnfit(
+            f"{doing} was refused: by the clock of this machine it is more than a minute earlier "
+            "than by the one that made the table's last commit, and Iceberg takes none that is "
+            "earlier. Nothing was written. See what time it is here, type: date -u. Where this "
+            "clock is right, commits are taken again once it has passed the other's time"
+        )
+    return TransientError(f"{doing} failed again and again; last answer: {answer}")

@@ -126,6 +126,11 @@ def translated(error: Exception, table: str) -> OncelakeError:
         return TableUnfit(f"Iceberg refuses {table} as it is asked for: {short}")
     if "NoSuchTable" in short or "NoSuchNamespace" in short or "_NOT_FOUND" in short:
         return missing(table)
+    if "No suitable driver" in str(error):
+        return TableUnfit(
+            f"Java has no driver for the address of catalog {catalog}, where {table} is to be: "
+            f"{short}. Put its jar on spark.driver.extraClassPath, under spark.settings in the spec"
+        )
     root = _root(error)
     why = f"{short} ({root})" if root not in short else short
     if isinstance(error, AnalysisException):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from oncelake.errors import TableUnfit
 from oncelake.local import java
 from oncelake.local.kafka import LocalKafka
 from tests.site import Site
@@ -26,8 +27,25 @@ def _contents(site: Site, spark: SparkSession, side: str) -> list[tuple[object, 
     return sorted((tuple(row) for row in rows), key=lambda row: row[-2:])
 
 
-@pytest.mark.faults
-@pytest.mark.skipif(shutil.which("faketime") is None, reason="needs the Debian package faketime")
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.skipif(
+        shutil.which("faketime") is None, reason="needs Debian's faketime"
+    ),
+]
+
+
+def test_a_clock_that_was_put_back_is_told(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Iceberg keeps a table's commits in the order of their times, but for a minute."""
+    site = Site.make(kafka, tmp_path)
+    site.produce(300)
+    _run_ahead(site, tmp_path)
+    with pytest.raises(TableUnfit, match="by the clock of this machine it is more than a minute"):
+        site.run_here(spark)
+
+
 def test_a_skewed_clock_and_another_zone_write_the_same(
     kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -41,21 +59,21 @@ def test_a_skewed_clock_and_another_zone_write_the_same(
     wrong = Site.make(kafka, tmp_path / "wrong", max_offsets=700, upsert=True, more=WATERMARK)
     right.produce(1400)
     right.run_here(spark)
-    environ = {
-        **os.environ,
-        "TZ": "America/New_York",
-        "KAFKA_TOPIC": right.topic,
-        "JAVA_HOME": str(_three_hours_ahead(tmp_path / "java")),
-    }
-    command = [sys.executable, "-m", "oncelake", "run", str(wrong.spec), "--once"]
-    done = subprocess.run(command, env=environ, timeout=SECONDS, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    _run_ahead(wrong, tmp_path, TZ="America/New_York", KAFKA_TOPIC=right.topic)
     wrong.use_catalog(spark)
     for side in ("", "_late"):
         there = _contents(right, spark, side)
         assert there
         assert _contents(wrong, spark, side) == there
     assert _hours_ahead(wrong, right, spark) > 2.5, "its clock was wrong indeed"
+
+
+def _run_ahead(site: Site, folder: Path, **environ: str) -> None:
+    ahead = str(_three_hours_ahead(folder / "java"))
+    command = [sys.executable, "-m", "oncelake", "run", str(site.spec), "--once"]
+    environ = {**os.environ, "JAVA_HOME": ahead, **environ}
+    done = subprocess.run(command, env=environ, timeout=SECONDS, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def _three_hours_ahead(home: Path) -> Path:
