@@ -24,6 +24,7 @@ from oncelake.errors import Gap
 from oncelake.events import Tell
 from oncelake.kafka_sink.modes import open_sink
 from oncelake.kafka_sink.plan import Batch
+from oncelake.kafka_sink.slots import JSON
 from oncelake.kafka_sink.target import Sending
 from oncelake.model import (
     Epochs,
@@ -108,7 +109,7 @@ class Forward:
         judged = self._reading.due(rows, watermark=None).rows()
         return judged.filter(F.isnull(REASON)).select(
             key.alias("key"),
-            F.to_json(RECORD).cast("binary").alias("value"),
+            F.to_json(RECORD, JSON).cast("binary").alias("value"),
             F.col("partition").alias("kafka_partition"),
             F.col("offset").alias("kafka_offset"),
         )

@@ -31,6 +31,12 @@ ORDER, SLOT = "_order", "_slot"
 ORDERED = ("key", "value", "headers")
 """All that tells one message from another, once its partition is chosen."""
 
+JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Rows as JSON, with all that a timestamp holds: Spark's default ends at milliseconds."""
+
 Messages = Callable[[DataFrame], DataFrame]
 
 
@@ -64,7 +70,7 @@ def _columns(names: Sequence[str], key: str | None) -> list[Column]:
         kept = [F.col(f"`{name}`") for name in names if name not in COORDINATES]
         return [
             F.col(f"`{key}`").cast("string").cast("binary").alias("key"),
-            F.to_json(F.struct(*kept)).cast("binary").alias("value"),
+            F.to_json(F.struct(*kept), JSON).cast("binary").alias("value"),
         ]
     keyed = [F.col(f"`{key}`").cast("string").cast("binary").alias("key")] if key else []
     plain = [F.col("key").cast("binary").alias("key")] if "key" in names and not key else []

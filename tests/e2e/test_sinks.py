@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,10 @@ class Pair(Site):
         wanted = Counter((each.id, each.title) for each in self.expected().good)
         found = [json.loads(message.value) for message in seen]
         assert Counter((each["id"], each["title"]) for each in found) == wanted
+        times = [datetime.fromisoformat(each["published_at"]) for each in found]
+        assert {(each["id"], at) for each, at in zip(found, times, strict=True)} == {
+            (each.id, each.published_at) for each in self.expected().good
+        }
         assert all(m.key == each["id"] for m, each in zip(seen, found, strict=True))
         homes = {(message.key, message.partition) for message in seen}
         assert len(homes) == len({key for key, _ in homes}), "a key in two partitions"
