@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,9 +65,16 @@ class DemoFolder:
                 )
             # A demo that was killed may have left its broker running.
             LocalKafka(self.stack).stop()
-            shutil.rmtree(self.path)
+            self._remove()
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / MARKER).write_text("`oncelake demo` replaces this folder at each run.\n")
+
+    def _remove(self) -> None:
+        """Under another name: a demo that is ended meanwhile leaves no half of a folder in the way
+        of the next, nor does a program that still writes there. What is left the next removes."""
+        self.path.rename(self.path.with_name(f"{self.path.name}.removed-{uuid.uuid4().hex[:8]}"))
+        for former in self.path.parent.glob(f"{self.path.name}.removed-*"):
+            shutil.rmtree(former, ignore_errors=True)
 
     def write_spec(self, bootstrap: str, max_offsets: int) -> None:
         shutil.copyfile(SCHEMA_FILE, self.path / SCHEMA_FILE.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +155,19 @@ def test_a_former_demo_is_replaced(tmp_path: Path) -> None:
     (folder.path / "old").write_text("")
     folder.make_fresh()
     assert [path.name for path in folder.path.iterdir()] == [MARKER]
+
+
+def test_a_folder_that_a_program_still_writes_to_is_no_hindrance(tmp_path: Path) -> None:
+    """What cannot be removed now is out of the way, and removed by the next demo."""
+    folder = DemoFolder(tmp_path / "demo")
+    folder.make_fresh()
+    (folder.path / "old").write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+        folder.make_fresh()
+    assert [path.name for path in folder.path.iterdir()] == [MARKER]
+    folder.make_fresh()
+    assert list(tmp_path.iterdir()) == [folder.path]
 
 
 def test_variables_that_would_redirect_the_spec_do_not_reach_the_runs(
