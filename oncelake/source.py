@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from oncelake import client
 from oncelake.errors import KafkaUnreachable, TopicMissing
+from oncelake.local import ports
 from oncelake.model import Origin, Ranges, Span, TopicPartition
 from oncelake.spec import LimitsSpec, SourceSpec, shown
 
@@ -173,11 +174,5 @@ def _translated(error: Exception, topic: str, bootstrap: str) -> Exception:
         f"Kafka at {bootstrap} did not answer for topic {topic}: "
         f"{str(error) or f'nothing within {ANSWER_SECONDS:.0f} s'}. Check source.bootstrap "
         "(KAFKA_BOOTSTRAP_SERVERS), source.options (security.protocol, sasl.*, ssl.*) and that "
-        f"the broker runs; for a local one type: oncelake local up{_port_option(bootstrap)}"
+        f"the broker runs; for a local one type: oncelake local up{ports.port_option(bootstrap)}"
     )
-
-
-def _port_option(bootstrap: str) -> str:
-    """The port that is expected of a local broker, which takes any free one else."""
-    port = bootstrap.rpartition(":")[2]
-    return f" --port {port}" if port.isdigit() else ""

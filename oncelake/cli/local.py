@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,4 +116,4 @@ def _facts(kafka: LocalKafka) -> dict[str, Any]:
 
 
 def _folder_option(folder: Path) -> str:
-    return "" if folder == Path(".oncelake") else f" --dir '{folder}'"
+    return "" if folder == Path(".oncelake") else f" --dir {shlex.quote(str(folder))}"

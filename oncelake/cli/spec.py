@@ -58,7 +58,7 @@ def run_init(args: argparse.Namespace) -> int:
     schema = spec.parent / SCHEMA_FILE
     template = resources.files("oncelake.spec").joinpath("template.yaml").read_text("utf-8")
     contents = {
-        spec: template.replace("@FILE@", str(spec)),
+        spec: template.replace("@FILE@", shlex.quote(str(spec))),
         schema: resources.files("oncelake.samples").joinpath(SCHEMA_FILE).read_text("utf-8"),
     }
     for path, text in contents.items() if not args.force else ():
@@ -71,7 +71,7 @@ def run_init(args: argparse.Namespace) -> int:
         return 0
     for path in contents:
         print(f"wrote {path}")
-    print(f"next: oncelake check {spec}")
+    print(f"next: oncelake check {shlex.quote(str(spec))}")
     return 0
 
 

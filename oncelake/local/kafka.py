@@ -10,6 +10,7 @@ same broker. It runs in a session of its own: a Ctrl+C meant for its starter doe
 from __future__ import annotations
 
 import fcntl
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -96,7 +97,8 @@ class LocalKafka:
             elif self._wanted_port not in (None, self._started().port):
                 raise LocalStackError(
                     f"the broker of {self.folder} runs already, on port {self._started().port}.\n"
-                    f"Type `oncelake local down --dir {self.folder}` first to move it."
+                    f"Type `oncelake local down --dir {shlex.quote(str(self.folder))}` first to "
+                    "move it."
                 )
 
     def stop(self) -> bool:
@@ -113,10 +115,11 @@ class LocalKafka:
         raise LocalStackError(f"no broker was ever started in {self.folder}.\n{self._hint()}")
 
     def _hint(self) -> str:
-        return f"Type `oncelake local up --dir {self.folder}`."
+        return f"Type `oncelake local up --dir {shlex.quote(str(self.folder))}`."
 
     def _another_port(self) -> str:
-        return f"Type `oncelake local up --dir {self.folder} --port N` with a free port N."
+        folder = shlex.quote(str(self.folder))
+        return f"Type `oncelake local up --dir {folder} --port N` with a free port N."
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

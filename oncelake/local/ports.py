@@ -25,3 +25,9 @@ def free_port() -> int:
         if is_free(port):
             return port
     raise OSError(f"no free port between {_CHOICE.start} and {_CHOICE.stop} on {HOST}")
+
+
+def port_option(bootstrap: str) -> str:
+    """Of `oncelake local up`, to be at this address: else it takes any free port."""
+    port = bootstrap.rpartition(":")[2]
+    return f" --port {port}" if port.isdigit() else ""

@@ -36,6 +36,11 @@ def read(file: Path) -> Broker | None:
         return Broker(int(kafka["port"]), int(kafka["controller_port"]), kafka["since"], process)
     except FileNotFoundError:
         return None
+    except NotADirectoryError as problem:
+        raise LocalStackError(
+            f"{file.parent} is a file, and what runs here needs a folder.\n"
+            "Type the command with another --dir."
+        ) from problem
     except (ValueError, KeyError, TypeError) as problem:
         raise LocalStackError(
             f"{file} is not a state file of ours: {problem!r}.\n"

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from confluent_kafka.cimpl import NewTopic
 
 from oncelake.errors import KafkaUnreachable, OncelakeError
+from oncelake.local import ports
 from oncelake.samples.articles import Event, Kind
 
 ANSWER_SECONDS = 8.0
@@ -187,7 +188,7 @@ def _unreachable(bootstrap: str, error: Exception) -> KafkaUnreachable:
     return KafkaUnreachable(
         f"Kafka at {bootstrap} did not answer: {cause.str() if cause else error}. "
         "Check --bootstrap (KAFKA_BOOTSTRAP_SERVERS) and that the broker runs; for a local one "
-        "type: oncelake local up"
+        f"type: oncelake local up{ports.port_option(bootstrap)}"
     )
 
 

@@ -80,6 +80,12 @@ def test_a_taken_port_is_named_with_what_to_type(tmp_path: Path) -> None:
     assert processes_in(tmp_path) == []
 
 
+def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(LocalStackError, match="taken is a file"):
+        LocalKafka(tmp_path / "taken").running()
+
+
 def test_a_broker_that_cannot_start_shows_its_log_and_leaves_no_process(tmp_path: Path) -> None:
     (tmp_path / "kafka").mkdir()
     (tmp_path / "kafka" / "data").write_text("a file where a folder has to be")
