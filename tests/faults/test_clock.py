@@ -29,9 +29,7 @@ def _contents(site: Site, spark: SparkSession, side: str) -> list[tuple[object, 
 
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.skipif(
-        shutil.which("faketime") is None, reason="needs Debian's faketime"
-    ),
+    pytest.mark.skipif(shutil.which("faketime") is None, reason="needs Debian's faketime"),
 ]
 
 
