@@ -66,15 +66,22 @@ def _stream(site: Site, spark: SparkSession, starting: str) -> DataFrame:
     )
 
 
-def test_an_audit_of_a_catalog_that_is_away_says_why_without_the_password(
-    site: Site, spark: SparkSession
+@pytest.mark.parametrize(
+    ("address", "error", "why"),
+    [
+        ("jdbc:sqlite:/none/lake.db", CatalogUnreachable, "did not answer .*/none"),
+        ("jdbc:none://localhost/lake", TableUnfit, "has no driver"),
+    ],
+)
+def test_an_audit_that_cannot_ask_the_catalog_says_why_without_the_password(
+    address: str, error: type[Exception], why: str, site: Site, spark: SparkSession
 ) -> None:
-    name = f"away_{site.catalog}"
+    name = f"away_{address.split(':')[1]}_{site.catalog}"
     settings = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "jdbc", ".warehouse": "/none",
-                ".uri": "jdbc:none://localhost/lake?user=u&password=s3cr3t"}  # fmt: skip
+                ".uri": f"{address}?user=u&password=s3cr3t"}  # fmt: skip
     for key, value in settings.items():
         spark.conf.set(f"spark.sql.catalog.{name}{key}", value)
-    with pytest.raises(CatalogUnreachable, match="No suitable driver") as failure:
+    with pytest.raises(error, match=why) as failure:
         oncelake.audit(spark, f"{name}.news.a", kafka=oncelake.Kafka(site.bootstrap, [site.topic]))
     assert "s3cr3t" not in str(failure.value)
 
