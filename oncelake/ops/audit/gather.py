@@ -101,7 +101,7 @@ def gather(spark: SparkSession, names: Names, kafka: Mapping[str, str] | None,
     doing(f"counting the rows of {', '.join(history.table for history in histories.values())}")
     rows = counter.count(_grids(evidence, progress, facts))
     if names.key and (at := pinned[MAIN]):
-        doing(f"looking for a {', '.join(names.key)} that stands twice")
+        doing(f"looking for a key ({', '.join(names.key)}) that stands twice")
         twice, some = repeated_keys(spark, at, names.key)
         rows = replace(rows, keys_twice=twice, repeated=some)
     return replace(evidence, rows=rows, topic=facts), counter
